@@ -44,7 +44,7 @@ async function seed(): Promise<void> {
   await Promise.all(Array.from({ length: seedersAtOnce }, seedNext));
 }
 
-/** Runs `work` while the writers import states, and returns how long each import took. */
+/** Returns how long each import took, in ms. */
 async function underWriters(work: () => Promise<void>): Promise<{ seconds: number; writes: number[] }> {
   const writes: number[] = [];
   let isDone = false;

@@ -97,7 +97,7 @@ await workspace.runOk(['config', 'set', '--secret', 'password', password, '--sta
 await workspace.runOk(['up', ...unattended, '--stack', qualified(template)]);
 const original = JSON.stringify((await workspace.exportState({ stack: qualified(template) })).deployment);
 
-/** Runs an update of a stack that leaves the state of the template, and as many more of the last resource. */
+/** Leaves the state of the template, and as many more updates of the last resource. */
 async function update(name: string, message: string, more = 0): Promise<void> {
   const encrypt = async (text: string): Promise<string> =>
     (await call('POST', `/${name}/encrypt`, { plaintext: encoded(text) }))['ciphertext'] as string;

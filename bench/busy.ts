@@ -52,12 +52,12 @@ const stateBytes = Number(values['state-kb']) * 1024;
 const callNames = ['create', 'start', 'save', 'complete'] as const;
 type CallName = (typeof callNames)[number];
 
-/** What the bench asks of a server, Holdfast or another. */
+/** Holdfast or another server. */
 interface MeasuredServer extends Pick<OwnHoldfastServer, 'url' | 'token' | 'pid' | 'dataDir'> {
   readonly managementUrl: string | null;
 }
 
-/** Sends calls over kept connections at little cost, and records how long each took, in ms. */
+/** Kept connections cost little. Times are in ms. */
 class LoadClient {
   readonly #target: CallTarget;
   readonly #token: string;
@@ -142,7 +142,7 @@ async function round(server: MeasuredServer, form: Form, script: Script, label: 
   };
 }
 
-/** Throws unless the exported state consists of the resources that the pipeline wrote. */
+/** Throws unless the exported state has the resources that the pipeline wrote. */
 function assertState(text: string, { resources }: Script): void {
   const { deployment } = JSON.parse(text) as { deployment: { resources: object[] } };
   const found = deployment.resources.map((resource) => JSON.stringify(resource)).sort();
@@ -163,7 +163,6 @@ const forms = values.forms.split(',') as Form[];
 const scripts = new Map(
   forms.map((form) => [form, scriptOf(form, stateBytes, steps, Number(values.changes))] as const),
 );
-/** One round of all releases at the same time. */
 async function roundOfAll(form: Form, script: Script, label: string, pipelines: number) {
   const all = [...servers].map(async ([name, server]) => ({
     name,

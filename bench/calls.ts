@@ -46,7 +46,6 @@ interface Cost {
   readonly ms: number;
 }
 
-/** A stack, and the update that runs on it. */
 interface Pipeline {
   readonly stack: string;
   path: string;

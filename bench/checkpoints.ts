@@ -32,14 +32,13 @@ const { values } = parseArgs({
 type Role = 'api' | 'worker';
 const roles: readonly Role[] = ['api', 'worker'];
 const settleMs = 3_000;
-/** Memory levels to report, in MB. The targets are 200 for an API process and 300 for a worker. */
+/** In MB. The targets are 200 for an API process and 300 for a worker. */
 const levels = [150, 200, 250, 300];
 
 const listOf = (text: string): number[] => text.split(',').filter(Boolean).map(Number);
 const processesOf = (cluster: Cluster, role: Role) => (role === 'api' ? cluster.apis : cluster.workers);
 const urlsOf = (cluster: Cluster, role: Role) => (role === 'api' ? cluster.apiManagementUrls : cluster.workerUrls);
 
-/** Returns the CPU time of all processes, in seconds. */
 async function cpuSecondsOfAll(processes: readonly ClusterProcess[]): Promise<number> {
   const seconds = await Promise.all(processes.map(({ pid }) => cpuSecondsOf(pid)));
   return seconds.reduce((sum, each) => sum + each, 0);
@@ -65,7 +64,7 @@ async function openUpdates(
   );
 }
 
-/** Measures large checkpoints. Returns the seconds that saving took, without the client's gzip. */
+/** Returns the seconds that saving took, without the client's gzip. */
 async function large(cluster: Cluster, megabytes: number, atOnce: number): Promise<number> {
   const client = new RawClient(cluster.url, cluster.token);
   const document = deploymentOf(megabytes * 1e6);

@@ -30,7 +30,7 @@ const { values } = parseArgs({
 interface Target {
   readonly name: string;
   readonly open: () => Promise<PulumiWorkspace>;
-  /** Whether it stores state. Otherwise only the first up is meaningful. */
+  /** If not, only the first up is meaningful. */
   readonly storesState: boolean;
 }
 

@@ -81,7 +81,7 @@ function difference(before: Usage, after: Usage): Usage {
   ) as unknown as Usage;
 }
 
-/** The usage of one of `count` runs, less that of an idle cluster for as long. */
+/** Less that of an idle cluster for as long. */
 function ofOneRun(used: Usage, idle: Usage, count: number): Usage {
   const share = used.atMs / idle.atMs;
   return Object.fromEntries(

@@ -34,7 +34,7 @@ interface Sample {
   readonly updates: readonly { update: Update; bytes: number; events: number }[];
 }
 
-/** Sends the events of an update that keeps running. */
+/** The update keeps running. */
 async function send(client: RawClient, stack: string, resources: number): Promise<Sample['updates'][number]> {
   const update = await client.startUpdate(stack);
   const events = engineEvents(resources, update.id);
@@ -51,7 +51,7 @@ interface Reading {
   readonly encoding?: 'gzip';
 }
 
-/** Reads all pages of an update `rounds` times. Returns the time of each page, in ms. */
+/** Returns the time of each page, in ms. */
 async function readPages(
   { token: auth, url }: { readonly url: string; readonly token: string },
   { update }: { update: Update },

@@ -30,7 +30,7 @@ const batch = Number(values.batch);
 const sizes = values.entries.split(',').map(Number);
 const sliceEntries = 1_000;
 
-/** Returns an entry with about 1.8 kB of state per resource, a tenth of it ids that do not compress. */
+/** About 1.8 kB of state per resource, a tenth of it ids that do not compress. */
 function entry(sequenceID: number): object {
   const operationID = Math.ceil(sequenceID / 2);
   const urn = `urn:pulumi:dev::bench::aws:ec2/instance:Instance::r${operationID}`;
@@ -101,7 +101,7 @@ async function cpuOf(server: OwnHoldfastServer, client: RawClient, count: number
   return (((await cpuSecondsOf(server.pid())) - before) / updates / count) * 1e6;
 }
 
-/** Waits until journals are deleted and blobs that nothing refers to are swept. */
+/** Journals are deleted, and blobs that nothing refers to are swept. */
 async function untilCleanedUp(folder: DataFolder): Promise<void> {
   const isClean = async (): Promise<boolean> => {
     // Journals that have been compacted are kept for an hour.

@@ -172,7 +172,7 @@ async function measureTabs(): Promise<void> {
   agent.destroy();
 }
 
-/** Sends 100 batches of events. Returns the time of each, in ms. */
+/** Returns the time of each of 100 batches, in ms. */
 async function appendTimes(update: Update, from: number): Promise<number[]> {
   const events = engineEvents(2_000, update.id).slice(0, 50);
   const times: number[] = [];
@@ -209,7 +209,7 @@ async function createTokens(count: number, connectionString: string): Promise<st
   return tokens;
 }
 
-/** Opens a stream and waits for its first message. */
+/** Waits for the first message. */
 function openTab(agent: Agent, token: string, topics: readonly string[], hear: (heard: Heard) => void): Promise<void> {
   const path = `/trpc/live.subscribe?input=${encodeURIComponent(JSON.stringify({ topics }))}`;
   const { hostname, port } = new URL(server.url);

@@ -95,7 +95,7 @@ async function upload(directory: string, place: string): Promise<number> {
   return files.length;
 }
 
-/** The versions of an organization, and how many stacks have exactly those from 1 on. */
+/** `whole` stacks have exactly the versions from 1 on. */
 async function countOf(server: OwnHoldfastServer, organization: string): Promise<{ versions: number; whole: number }> {
   const [row] = await new DataFolder(server.dataDir).query(`
     select coalesce(sum(count), 0)::int as versions, count(*) filter (where count = ${versions} and first = 1 and last = ${versions})::int as whole

@@ -67,7 +67,7 @@ function digestOf(bytes: Buffer): string {
   return createHash('sha256').update(bytes).digest('hex');
 }
 
-/** Runs `work` and returns its seconds and what it cost API and worker. */
+/** Returns the seconds of `work` and what it cost API and worker. */
 async function measured(cluster: Cluster, work: () => Promise<void>): Promise<Statistics> {
   const api = cluster.apis[0] as ClusterProcess;
   const worker = cluster.workers[0] as ClusterProcess;

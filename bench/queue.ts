@@ -36,7 +36,7 @@ await using server = await startOwnHoldfast({
 const agent = new Agent({ keepAlive: true, maxSockets: Number.POSITIVE_INFINITY });
 const target = { url: new URL(server.url), agent };
 
-/** Returns the body of a 2xx response, and when it came, by `performance.now()`. */
+/** The body of a 2xx response, and when it came, by `performance.now()`. */
 async function call(method: string, path: string, body: object): Promise<{ text: string; at: number }> {
   const text = await sendCall(target, method, path, body, `token ${server.token}`);
   return { text, at: performance.now() };
@@ -58,7 +58,7 @@ interface Queue {
 const create = (path: string) => call('POST', `${path}/update`, {});
 const idOf = ({ text }: { text: string }): string => (JSON.parse(text) as { updateID: string }).updateID;
 
-/** Ends the update that holds the stack. Returns how long the next one waited for its response, in ms. */
+/** Returns how long the next update waited for its response, in ms. */
 async function release(queue: Queue): Promise<number> {
   const next = queue.waiting.shift();
   if (!next) throw new Error('Nobody waits');

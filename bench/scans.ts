@@ -82,7 +82,7 @@ const calls: readonly (readonly [string, object])[] = [
   ['versions.diffStacks', { other }],
 ];
 
-/** Runs a call so many times at once while a small one is repeated. */
+/** So many times at once, while a small call is repeated. */
 async function measure([name, input]: readonly [string, object], times: number): Promise<(string | number)[]> {
   const path = `/trpc/${name}?input=${encodeURIComponent(JSON.stringify({ ...ref, ...input }))}`;
   await resetPeak(server.pid());

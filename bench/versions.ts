@@ -31,7 +31,7 @@ const encodings = ['identity', 'gzip'];
 const changed = Number(values.changed);
 const mega = 1e6;
 
-/** A state of which each version has other outputs for some of the resources, chosen at random. */
+/** Each version has other outputs for some of the resources, chosen at random. */
 class ChangingState {
   readonly #resources: string[] = [];
   #random = 1;
@@ -120,7 +120,7 @@ async function addVersions(
   return digests;
 }
 
-/** Exports versions spread over all of them, and checks the bytes of those that are not encoded. */
+/** Spread over all versions. Checks the bytes of those that are not encoded. */
 async function openSome(
   server: OwnHoldfastServer,
   stack: string,
@@ -138,7 +138,7 @@ async function openSome(
   return opened;
 }
 
-/** Makes all versions due, waits until they are encoded, and returns the cost. */
+/** All versions, and the cost. */
 async function encode(server: OwnHoldfastServer, folder: DataFolder) {
   await resetPeak(server.pid());
   const before = await memoryOf(server.pid());

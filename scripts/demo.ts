@@ -49,10 +49,7 @@ async function readTokens(): Promise<Record<string, string>> {
 
 type Played = Map<string, { readonly plan: StackPlan; readonly player: StackPlayer }>;
 
-/**
- * Plays the histories of all stacks, eight stacks at a time. Returns the intended times of the updates, and the stacks of the first
- * organization.
- */
+/** Eight stacks at a time. Returns the intended times of the updates, and the stacks of the first organization. */
 async function seed(
   url: string,
   clientOf: (login: string) => RawClient,
@@ -78,7 +75,7 @@ async function seed(
   return { moments, played };
 }
 
-/** Runs updates of one stack, each for a minute or two, until the process ends. Three pipelines take turns, so that two wait. */
+/** Each update takes a minute or two, until the process ends. Three pipelines take turns, so that two wait. */
 async function keepBusy(
   url: string,
   clientOf: (login: string) => RawClient,
@@ -104,7 +101,7 @@ async function keepBusy(
   await Promise.all(['ada', 'grace', 'alan'].map(pipeline));
 }
 
-/** Sends the events of a run at their times, and ends it. */
+/** Sends events at their times, and ends the run. */
 async function follow(live: LiveRun): Promise<void> {
   let doneMs = 0;
   for (const { atMs, payload } of live.timeline) {

@@ -3,7 +3,6 @@ import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import { holdfastProgram } from './holdfast-program.ts';
 
-/** A server, identified by its data directory or by its database. */
 export type AdminTarget = { readonly dataDir: string } | { readonly databaseUrl: string };
 
 /** The password that `setPassword` gives. */
@@ -23,7 +22,7 @@ export async function holdfastOutput(
   return run(target, env, words, '');
 }
 
-/** Gives a user the password with which tests sign in. */
+/** Tests sign in with this password. */
 export async function setPassword(target: AdminTarget, login: string): Promise<void> {
   await run(target, {}, ['admin', 'user', 'set-password', login], `${webPassword}\n`);
 }

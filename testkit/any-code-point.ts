@@ -4,8 +4,8 @@ const firstSurrogate = 0xd800;
 const surrogates = 0x800;
 
 /**
- * Any character, as a `unit` of `fc.string`. The unit `binary` has the same characters, but builds a map of all million of them in each
- * file that uses it, which takes seconds.
+ * A `unit` of `fc.string`. The unit `binary` has the same characters, but builds a map of all million of them in each file that uses it,
+ * which takes seconds.
  */
 export const anyCodePoint = fc.integer({ min: 0, max: 0x10_ffff - surrogates }).map(
   (index) => String.fromCodePoint(index < firstSurrogate ? index : index + surrogates),

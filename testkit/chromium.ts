@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { type BrowserContext, chromium } from 'playwright-core';
 import { ensureToolchain } from './toolchain/toolchain.ts';
 
-/** Timeout for actions, pages and downloads: a busy machine must not fail a test. */
+/** A busy machine must not fail a test. */
 const waitMs = 120_000;
 /** Without the sandbox, because tests may run as root, and without features that contact other hosts. */
 const flags = [
@@ -12,7 +12,7 @@ const flags = [
   ...['--disable-component-update', '--disable-sync', '--disable-dev-shm-usage'],
 ];
 
-/** A browser with its own profile, which is removed on disposal. */
+/** Its profile is removed on disposal. */
 export interface TestBrowser extends AsyncDisposable {
   readonly context: BrowserContext;
   [Symbol.asyncDispose](): Promise<void>;

@@ -20,7 +20,7 @@ interface Link {
   readonly target: string;
 }
 
-/** A Postgres server whose data directory exists and which can be started. */
+/** The data directory exists. */
 export interface PostgresSpec extends ProcessSpec {
   url: string;
   dataDir: string;
@@ -54,7 +54,7 @@ export async function preparePostgres(
   return describePostgres(home, port, env);
 }
 
-/** The Postgres that was prepared in this directory, or in the directory that this one is a copy of. */
+/** Prepared in this directory, or in the one that it is a copy of. */
 export async function describePostgres(
   home: string,
   port: number,
@@ -68,8 +68,8 @@ export async function describePostgres(
 }
 
 /**
- * Prepares a streaming replica of a running primary on another port. After `attach`, to be called once the replica has
- * started, every commit waits for it, so acknowledged data survives the loss of either server.
+ * A streaming replica of a running primary on another port. After `attach`, to be called once the replica has started, every commit waits
+ * for it, so acknowledged data survives the loss of either server.
  */
 export async function prepareStandby(
   primary: PostgresSpec,
@@ -163,7 +163,7 @@ async function unprivileged(own: readonly string[]): Promise<string[]> {
   return ['setpriv', `--reuid=${uid}`, `--regid=${gid}`, '--clear-groups', ...mayRead, '--'];
 }
 
-/** Whether Postgres responds to a startup packet with a password request. During recovery it responds with an error. */
+/** Postgres responds to a startup packet with a password request. During recovery it responds with an error. */
 async function acceptsConnections(port: number): Promise<boolean> {
   const socket = connect({ host: '127.0.0.1', port });
   const parameters = Buffer.from('user\0holdfast\0database\0postgres\0\0');

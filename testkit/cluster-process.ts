@@ -15,7 +15,7 @@ export interface ProcessSpec {
   isReady(): Promise<boolean>;
   /** Signal for a graceful stop. */
   stopSignal?: NodeJS.Signals;
-  /** Time that a graceful stop may take before the process is killed, in ms. */
+  /** The process is killed afterwards. */
   stopGraceMs?: number;
 }
 
@@ -27,10 +27,7 @@ process.on('exit', () => {
   for (const child of running) signalFamily(child, 'SIGKILL');
 });
 
-/**
- * A process of the cluster, which can be killed, stopped, paused and started again at the same address. It runs in its
- * own process group, so that Ctrl-C in a terminal reaches only us.
- */
+/** It can be started again at the same address. It runs in its own process group, so that Ctrl-C in a terminal reaches only us. */
 export class ClusterProcess {
   readonly name: string;
   readonly #spec: ProcessSpec;
@@ -49,17 +46,17 @@ export class ClusterProcess {
     return this.#child !== null && !hasEnded(this.#child);
   }
 
-  /** Id of the running process; 0 if there is none. */
+  /** 0 if no process is running. */
   get pid(): number {
     return (this.isRunning && this.#child?.pid) || 0;
   }
 
-  /** The end of the output of all runs so far. */
+  /** Of all runs so far. */
   get log(): string {
     return this.#output;
   }
 
-  /** Starts the process and waits until it is ready. `env` is added to its environment for this run. */
+  /** Waits until the process is ready. `env` is added to its environment for this run. */
   async start(env: Record<string, string> = {}): Promise<void> {
     if (this.isRunning) return;
     const { name, file, args, isReady } = this.#spec;
@@ -104,7 +101,7 @@ export class ClusterProcess {
     await ended;
   }
 
-  /** Stops it gracefully. Returns false if it had to be killed after `stopGraceMs`. */
+  /** Returns false if the process had to be killed after `stopGraceMs`. */
   async stop(): Promise<boolean> {
     const { stopSignal = 'SIGTERM', stopGraceMs = 30_000 } = this.#spec;
     const child = this.#child;
@@ -138,9 +135,7 @@ export class ClusterProcess {
   }
 }
 
-/**
- * Signals the process and all its descendants. Signaling the group is not enough: children of Postgres have their own.
- */
+/** All descendants, too. Signaling the group is not enough: children of Postgres have their own. */
 function signalFamily(child: ChildProcess, signal: NodeJS.Signals): void {
   if (child.pid === undefined || hasEnded(child)) return;
   for (const pid of listFamily(child.pid)) {
@@ -152,7 +147,7 @@ function signalFamily(child: ChildProcess, signal: NodeJS.Signals): void {
   }
 }
 
-/** Returns the ids of the process and its descendants, ancestors first. */
+/** Ancestors first. */
 function listFamily(pid: number): number[] {
   const rows = execFileSync('ps', ['-A', '-o', 'pid=,ppid='], { encoding: 'utf8' })
     .split('\n')

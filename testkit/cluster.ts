@@ -19,31 +19,31 @@ import { ensureToolchain } from './toolchain/toolchain.ts';
 
 type Settings = Readonly<Record<string, string>>;
 
-/** Options of a cluster. All its servers listen on the loopback address. */
+/** All servers listen on the loopback address. */
 export interface ClusterOptions {
   apis?: number;
-  /** Number of API replicas that the proxy knows, but that do not run until they are started. */
+  /** The proxy knows them, but they do not run until they are started. */
   spareApis?: number;
   workers?: number;
   /** Port of the proxy. Default: any free port. */
   port?: number;
   s3Kind?: S3ServerKind;
-  /** The program that Node runs for each role: the program of the other tests (default), or `dist/main.js` of a build. */
+  /** Node runs it for each role: the program of the other tests (default), or `dist/main.js` of a build. */
   entry?: string;
-  /** URL of an existing database, which is migrated. Default: the cluster starts its own Postgres. */
+  /** An existing database, which is migrated. Default: the cluster starts its own Postgres. */
   databaseUrl?: string;
-  /** Whether its own Postgres is a copy of one that already has all migrations, which saves time. */
+  /** Its own Postgres is a copy of one that already has all migrations, which saves time. */
   prepared?: boolean;
   /** Returns the URL that the Holdfast processes use for the database, e.g. of a proxy. */
   databaseThrough?: (databaseUrl: string) => Promise<string>;
   /** Settings of all Holdfast processes. */
   settings?: Settings;
-  /** Additional settings of one API replica. `s3Endpoint` is its default endpoint. */
+  /** Added for one API replica. `s3Endpoint` is its default endpoint. */
   apiSettings?: (index: number, s3Endpoint: string) => Settings;
   workerSettings?: (index: number, s3Endpoint: string) => Settings;
   /** Environment of the cluster's own Postgres. */
   postgresEnv?: Settings;
-  /** Empty directory for the data of the S3 server. Default: a directory of the cluster. */
+  /** An empty directory. Default: a directory of the cluster. */
   s3DataDir?: string;
   /** Returns the program of an API replica or worker by its name; called at each start. Default: `entry`. */
   program?: (name: string) => string;
@@ -53,13 +53,13 @@ export interface ClusterOptions {
   onProgress?: (what: string) => void;
 }
 
-/** A running cluster: API replicas and workers in separate processes, behind the proxy of `deploy/proxy`. */
+/** API replicas and workers in separate processes, behind the proxy of `deploy/proxy`. */
 export interface Cluster extends AsyncDisposable {
   /** URL of the proxy. */
   readonly url: string;
   /** Token of an admin of `organization`. */
   readonly token: string;
-  /** Token of another admin, who can approve requests of the first one. */
+  /** Of another admin, who can approve requests of the first one. */
   readonly reviewerToken: string;
   readonly organization: string;
   readonly databaseUrl: string;
@@ -72,14 +72,14 @@ export interface Cluster extends AsyncDisposable {
   readonly proxy: ClusterProcess;
   readonly web: ClusterProcess;
   readonly apis: readonly ClusterProcess[];
-  /** Spare API replicas, with their URLs for health and metrics. */
+  /** With their URLs for health and metrics. */
   readonly spareApis: readonly { readonly api: ClusterProcess; readonly managementUrl: string }[];
   readonly workers: readonly ClusterProcess[];
-  /** URLs of the API replicas, in the order of `apis`. */
+  /** In the order of `apis`. */
   readonly apiUrls: readonly string[];
-  /** URLs for health and metrics of the API replicas, in the same order. */
+  /** For health and metrics, in the same order. */
   readonly apiManagementUrls: readonly string[];
-  /** URLs for health and metrics of the workers, in the order of `workers`. */
+  /** For health and metrics, in the order of `workers`. */
   readonly workerUrls: readonly string[];
   readonly parts: readonly ClusterProcess[];
   /** Stops all processes in order and removes their data. */
@@ -98,14 +98,14 @@ const drainSeconds = '3';
 
 const run = promisify(execFile);
 
-/** Returns the default S3 server of clusters: HOLDFAST_TEST_S3, or the server in the compose file. */
+/** HOLDFAST_TEST_S3, or the server in the compose file. */
 function clusterS3Kind(): S3ServerKind {
   const named = process.env['HOLDFAST_TEST_S3'] ?? 'versitygw';
   if (named !== 'versitygw' && named !== 'minio') throw new Error(`HOLDFAST_TEST_S3 is neither versitygw nor minio`);
   return named;
 }
 
-/** Starts all processes and waits until the proxy is ready. Cleans up if the startup fails. */
+/** Waits until the proxy is ready. Cleans up if the startup fails. */
 export async function startCluster(options: ClusterOptions = {}): Promise<Cluster> {
   const home = await mkdtemp(join(tmpdir(), 'holdfast-cluster-'));
   const removeHome = (): void => rmSync(home, { recursive: true, force: true, maxRetries: 5 });

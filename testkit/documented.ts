@@ -8,11 +8,10 @@ export interface ShellBlock {
   readonly document: string;
   readonly firstLine: string;
   readonly text: string;
-  /** Why no test runs the block, from "```sh not-run: REASON"; null if a test must run it. */
+  /** From "```sh not-run: REASON"; null if a test must run the block. */
   readonly notRun: string | null;
 }
 
-/** Returns the blocks of shell commands in a document of the repository. */
 export function shellBlocks(document: string): ShellBlock[] {
   const text = readFileSync(path.join(root, document), 'utf8');
   return [...text.matchAll(/^ *```(?:sh|bash|shell|console)(.*)\n([\s\S]*?)^ *```$/gm)].map(

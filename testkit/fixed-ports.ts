@@ -12,10 +12,7 @@ const [lowest, highest] = [12_000, 32_000];
  */
 const reservationHost = '127.0.0.2';
 
-/**
- * Returns loopback ports for servers that may start later and restart at the same address. No other caller gets them before this process
- * ends.
- */
+/** Loopback ports for servers that may start later and restart at the same address. No other caller gets them before this process ends. */
 export async function findFixedPorts(count: number): Promise<number[]> {
   const found: number[] = [];
   for (let attempt = 0; found.length < count; attempt++) {

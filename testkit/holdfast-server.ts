@@ -21,18 +21,17 @@ export interface HoldfastServer extends AsyncDisposable {
   /** URL of its metrics. */
   readonly managementUrl: string;
   readonly token: string;
-  /** Token of another admin, who can approve requests of the first one; undefined if there is none. */
+  /** Of another admin, who can approve requests of the first one. */
   readonly reviewerToken?: string | undefined;
   readonly organization: string;
-  /** Creates a workspace that is logged in to this server. */
+  /** Logged in to this server. */
   workspace(options?: Omit<WorkspaceOptions, 'backendUrl' | 'accessToken'>): Promise<PulumiWorkspace>;
-  /** Returns the log lines with level error or fatal; none if the log is not available. */
+  /** Log lines with level error or fatal; none if the log is not available. */
   faults(): string[];
-  /** Returns the number of requests handled so far, from the server's metrics. */
+  /** So far, from the server's metrics. */
   requestCounts(): Promise<RequestCounts>;
 }
 
-/** A server started by the test, which it may stop. */
 export interface OwnHoldfastServer extends HoldfastServer {
   readonly dataDir: string;
   /** Id of the running process. */
@@ -64,7 +63,7 @@ export function hasExternalServer(): boolean {
   return (process.env['HOLDFAST_TEST_URL'] ?? '') !== '';
 }
 
-/** Returns the server of HOLDFAST_TEST_URL, or starts one with default settings. */
+/** The server of HOLDFAST_TEST_URL, or one with default settings. */
 export async function startHoldfast(): Promise<HoldfastServer> {
   if (!hasExternalServer()) return startOwnHoldfast({}, { prepared: true, reviewer: true });
   const url = process.env['HOLDFAST_TEST_URL'] as string;
@@ -194,7 +193,6 @@ export async function startOwnHoldfast(
   return { ...server, dataDir, pid, stop, kill, restart, log };
 }
 
-/** Adds the methods that tests call to the addresses of a server. */
 export function withHelpers(server: Omit<HoldfastServer, 'workspace' | 'requestCounts'>): HoldfastServer {
   return {
     ...server,

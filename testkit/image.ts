@@ -29,7 +29,7 @@ interface Stage {
   readonly steps: readonly Step[];
 }
 
-/** The files of the last stage, and the settings with which its programs run. */
+/** With the settings of the last stage's programs. */
 export interface Image {
   readonly root: string;
   readonly env: Readonly<Record<string, string>>;
@@ -52,8 +52,8 @@ export function parseDockerfile(text: string): Stage[] {
 }
 
 /**
- * Creates the files of the Dockerfile's last stage below `home`. Runs the commands of its stages here, except that the packages of `npm ci`
- * and the web UI are taken from this checkout: both have the same sources.
+ * Below `home`, from the Dockerfile's last stage. Runs the commands of its stages here, except that the packages of `npm ci` and the web UI
+ * are taken from this checkout: both have the same sources.
  */
 export function makeImage(home: string): Image {
   const stages = parseDockerfile(readFileSync(path.join(checkout, 'Dockerfile'), 'utf8'));
@@ -113,7 +113,7 @@ function copy(home: string, root: string, workdir: string, text: string): void {
   }
 }
 
-/** Links files in place of copying them, which is fast within one file system: no file of an image changes later. */
+/** Links are fast within one file system: no file of an image changes later. */
 function linkFiles(from: string, to: string): void {
   const { status } = spawnSync('cp', ['-a', '--link', from, to]);
   if (status !== 0) execFileSync('cp', ['-a', from, to]);
@@ -121,7 +121,7 @@ function linkFiles(from: string, to: string): void {
 
 const ignoreRules = readFileSync(path.join(checkout, '.dockerignore'), 'utf8').split('\n').filter(Boolean);
 
-/** Whether a file is not sent to the builder. The last rule that matches the file or a parent folder decides. */
+/** The file is not sent to the builder. The last rule that matches it or a parent folder decides. */
 function isIgnored(file: string): boolean {
   const parts = file.split(path.sep);
   const places = parts.map((_, index) => parts.slice(0, index + 1).join('/'));
@@ -145,7 +145,7 @@ function runIn(folder: string, line: string): void {
   execFileSync('sh', ['-c', command], { cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe'], encoding: 'utf8' });
 }
 
-/** Installs the packages that are not marked as development or optional in the lock file. */
+/** Those not marked as development or optional in the lock file. */
 function linkPackages(folder: string): void {
   const { packages } = JSON.parse(readFileSync(path.join(folder, 'package-lock.json'), 'utf8')) as {
     packages: Record<string, { dev?: true; optional?: true; devOptional?: true }>;

@@ -46,7 +46,7 @@ const { value: jsonText } = fc.letrec<{ value: string }>((tie) => {
 /** A valid text. */
 export const wholeText = fc.tuple(space, jsonText, space).map((parts) => Buffer.from(parts.join('')));
 
-/** One change to a text: a byte replaced, removed or inserted, a range repeated, or the end cut off. */
+/** A byte replaced, removed or inserted, a range repeated, or the end cut off. */
 const mutation = fc.record({
   kind: fc.constantFrom('set', 'drop', 'insert', 'repeat', 'cut', 'swap'),
   at: fc.nat(),
@@ -89,7 +89,7 @@ export const anyText = fc.oneof(
 
 export const chunkSizes = fc.array(fc.integer({ min: 1, max: 5 }), { maxLength: 60 });
 
-/** The text in chunks of these lengths, and the rest. */
+/** Chunks of these lengths, and the rest. */
 export function cut(text: Buffer, sizes: readonly number[]): Buffer[] {
   const chunks: Buffer[] = [];
   let from = 0;

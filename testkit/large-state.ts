@@ -1,4 +1,4 @@
-/** Number of resources of each component: the component itself, and its children. */
+/** The component itself, and its children. */
 const perComponent = 10;
 
 /**

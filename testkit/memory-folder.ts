@@ -9,9 +9,9 @@ const gibibyte = 2 ** 30;
 const diskVariable = 'HOLDFAST_TEST_DISK';
 
 /**
- * Keeps the temporary files of this run, and of the programs that it starts, in memory: on a disk, their system calls cost a seventh of the
- * processor time of the tests. The folder is removed at the end of the process, together with folders of killed runs. Does nothing if a
- * folder is already set, if the machine has less than 12 GiB to spare, or if it has no such file system.
+ * On a disk, the system calls for temporary files cost a seventh of the processor time of the tests. The folder is removed at the end of
+ * the process, together with folders of killed runs. Does nothing if a folder is already set, if the machine has less than 12 GiB to spare,
+ * or if it has no such file system.
  */
 export function useMemoryFolder(): void {
   if (process.env['TMPDIR'] !== undefined || process.platform !== 'linux' || spareBytes() < 12 * gibibyte) return;

@@ -28,7 +28,7 @@ export interface OtlpReceiver {
   close(): Promise<void>;
 }
 
-/** Settings of a cluster that sends its spans to the receiver, if the caller of a request samples it. Each write is a job. */
+/** Sends its spans to the receiver, if the caller of a request samples it. Each write is a job. */
 export function tracedSettings({ url }: OtlpReceiver) {
   return {
     HOLDFAST_DIRECT_BYTES: '1',

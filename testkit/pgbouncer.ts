@@ -6,7 +6,7 @@ import { ensureToolchain } from './toolchain/toolchain.ts';
 
 /** A running PgBouncer in front of one database. */
 export interface PgBouncer extends ServerHandle {
-  /** URL of the database through it, as the user of the URL that it was started with. */
+  /** As the user of the URL that it was started with. */
   url: string;
 }
 

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { installLanguageHost } from './language-host/install.ts';
 import type { PulumiWorkspace } from './pulumi-cli.ts';
 
-/** A policy pack that allows no resources of a type. */
+/** Allows no resources of a type. */
 export interface PackRules {
   readonly name: string;
   readonly version: string;

@@ -9,10 +9,7 @@ interface CopySource {
   readonly dataDir: string;
 }
 
-/**
- * Copies the data directory of a running server to `target`, like `pg_basebackup --wal-method=fetch`. A server on the copy starts in the
- * state at the end of this call, or a little later.
- */
+/** Like `pg_basebackup --wal-method=fetch`. A server on the copy starts in the state at the end of this call, or a little later. */
 export async function copyRunningPostgres(source: CopySource, target: string): Promise<void> {
   const client = new pg.Client({ connectionString: source.url });
   await client.connect();

@@ -9,16 +9,16 @@ import { ClusterProcess } from './cluster-process.ts';
 import { findFixedPorts } from './fixed-ports.ts';
 import { until } from './until.ts';
 
-/** Two Postgres servers, the second a streaming replica of the first. */
+/** The second is a streaming replica of the first. */
 export interface PostgresPair extends AsyncDisposable {
   [Symbol.asyncDispose](): Promise<void>;
   readonly primary: ClusterProcess;
   readonly standby: ClusterProcess;
   readonly primaryUrl: string;
   readonly standbyUrl: string;
-  /** Lets the standby fall behind: it receives no further changes, even once it is promoted. */
+  /** The standby receives no further changes, even once it is promoted. */
   cutOff(): Promise<void>;
-  /** Promotes the standby to primary; resolves when it accepts writes. */
+  /** Resolves when the standby accepts writes. */
   promote(): Promise<void>;
 }
 

@@ -11,9 +11,8 @@ import { holdfastProgram } from './holdfast-program.ts';
 const run = promisify(execFile);
 
 /**
- * Gives a server that has not started yet the Postgres that its first start would create: an initialized cluster with all migrations. It is
- * created once for each set of migrations, and copied in a tenth of the time of its creation. Copies are the same installation: tests that
- * compare databases must not use it.
+ * An initialized cluster with all migrations, for a server that has not started yet. It is created once for each set of migrations, and
+ * copied in a tenth of that time. Copies are the same installation: tests that compare databases must not use it.
  */
 export async function copyPreparedPostgres(dataDir: string): Promise<void> {
   const template = await preparedPostgres();

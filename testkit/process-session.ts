@@ -6,9 +6,9 @@ import { promisify } from 'node:util';
 import { hasErrorCode } from './toolchain/error-code.ts';
 
 /**
- * Returns the processes started by any of `leaders`, each of which has its own session (spawned with `detached`). The CLI's plugins have
- * their own process groups and are adopted by init when the CLI is killed, so neither the group nor the parent finds them, but the session
- * does. Without /proc, this falls back to the parent.
+ * Each of `leaders` has its own session (spawned with `detached`). The CLI's plugins have their own process groups and are adopted by init
+ * when the CLI is killed, so neither the group nor the parent finds them, but the session does. Without /proc, this falls back to the
+ * parent.
  */
 async function listSession(leaders: readonly number[]): Promise<number[]> {
   if (process.platform !== 'linux') return listDescendants(leaders);
@@ -31,7 +31,7 @@ export async function killSession(leaders: readonly number[]): Promise<void> {
   for (const pid of await listSession(started)) sendSignal(pid, 'SIGKILL');
 }
 
-/** Sends a signal. Returns false if the process no longer exists. */
+/** Returns false if the process no longer exists. */
 export function sendSignal(pid: number, signal: NodeJS.Signals): boolean {
   try {
     process.kill(pid, signal);
@@ -43,8 +43,8 @@ export function sendSignal(pid: number, signal: NodeJS.Signals): boolean {
 }
 
 /**
- * Stops a process with SIGSTOP and returns once all its threads have stopped: on a busy machine, it might otherwise still send a response.
- * Without /proc, it only sends the signal.
+ * Returns once all threads have stopped: on a busy machine, the process might otherwise still send a response. Without /proc, it only sends
+ * the signal.
  */
 export function pauseProcess(pid: number): void {
   if (!sendSignal(pid, 'SIGSTOP') || process.platform !== 'linux') return;

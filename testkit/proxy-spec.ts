@@ -3,7 +3,7 @@ import type { ProcessSpec } from './cluster-process.ts';
 
 const config = join(import.meta.dirname, '..', 'deploy', 'proxy', 'Caddyfile');
 
-/** The proxy of `deploy/proxy` on `port`. `file` is Caddy's executable; `home` receives its data. */
+/** `file` is Caddy's executable; `home` receives its data. */
 export function proxySpec(
   file: string,
   home: string,

@@ -13,10 +13,10 @@ import { ensureToolchain } from './toolchain/toolchain.ts';
 export interface WorkspaceOptions {
   /** Default version of the CLI. */
   cli?: PulumiVersion;
-  /** URL of the backend. Default: the CLI's file backend in the workspace (`stateDir`). */
+  /** Default: the CLI's file backend in the workspace (`stateDir`). */
   backendUrl?: string;
   accessToken?: string;
-  /** Cloud to share with another workspace that uses the same stack. */
+  /** Shared with another workspace that uses the same stack. */
   cloud?: TestCloud;
   /** Additional environment of every run. */
   env?: Record<string, string>;
@@ -26,14 +26,14 @@ export interface RunOptions {
   cli?: PulumiVersion;
   /** Added to the environment; undefined removes a variable. */
   env?: Record<string, string | undefined>;
-  /** Time after which the whole process tree is killed and the run throws. */
+  /** Afterwards, the whole process tree is killed and the run throws. */
   timeoutMs?: number;
   input?: string;
-  /** The program to run in place of the CLI, which is on its PATH. */
+  /** In place of the CLI, which is on its PATH. */
   program?: string;
 }
 
-/** A run of the CLI failed or timed out. The message contains its whole output. */
+/** The message contains the whole output of the run. */
 export class CliError extends Error {
   override readonly name = 'CliError';
   readonly result: CliResult;
@@ -47,10 +47,7 @@ export class CliError extends Error {
 const defaultTimeoutMs = 400_000;
 const inherited = ['TMPDIR', 'SSL_CERT_FILE', 'SSL_CERT_DIR', 'SystemRoot'];
 
-/**
- * A user's machine from the CLI's point of view: a new home directory with the test provider, a project, an
- * environment.
- */
+/** A user's machine: a new home directory with the test provider, a project, an environment. */
 export class PulumiWorkspace implements AsyncDisposable {
   readonly dir: string;
   readonly programDir: string;
@@ -80,7 +77,6 @@ export class PulumiWorkspace implements AsyncDisposable {
     return workspace;
   }
 
-  /** Writes the project file, from an object or as text. */
   async writeProgram(program: PulumiProgram | string): Promise<void> {
     const text = typeof program === 'string' ? program : JSON.stringify(program, null, 2);
     await writeFile(join(this.programDir, 'Pulumi.yaml'), text);
@@ -120,14 +116,14 @@ export class PulumiWorkspace implements AsyncDisposable {
     }
   }
 
-  /** Runs the CLI. Throws CliError unless it exits with 0. */
+  /** Throws CliError unless the CLI exits with 0. */
   async runOk(args: readonly string[], options: RunOptions = {}): Promise<CliResult> {
     const result = await this.run(args, options);
     if (result.exitCode !== 0) throw new CliError(`exited with ${result.signal ?? result.exitCode}`, args, result);
     return result;
   }
 
-  /** Exports the state of a stack. Default: the selected stack. */
+  /** Default: the selected stack. */
   async exportState(options: RunOptions & { stack?: string; showSecrets?: boolean } = {}): Promise<ExportedState> {
     const { stack, showSecrets = false, ...run } = options;
     const args = ['stack', 'export'];

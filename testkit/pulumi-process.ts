@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { killSession, sendSignal } from './process-session.ts';
 
-/** Result of a run of the CLI. `exitCode` is null if a signal ended it. */
+/** `exitCode` is null if a signal ended the run. */
 export interface CliResult {
   exitCode: number | null;
   signal: NodeJS.Signals | null;
@@ -29,7 +29,7 @@ const longOutputGraceMs = 60_000;
 export class CliProcess {
   readonly pid: number;
   readonly args: readonly string[];
-  /** Resolves when the CLI has exited, whatever the result. Rejects only if it could not be started. */
+  /** Whatever the result. Rejects only if the CLI could not be started. */
   readonly done: Promise<CliResult>;
   readonly #child: ChildProcessByStdio<Writable, Readable, Readable>;
   #stdout = '';
@@ -72,12 +72,12 @@ export class CliProcess {
     return this.#child.exitCode === null && this.#child.signalCode === null;
   }
 
-  /** Sends SIGINT to the CLI, like Ctrl-C: the first signal requests a graceful stop, the second one an immediate stop. */
+  /** Like Ctrl-C: the first SIGINT requests a graceful stop, the second one an immediate stop. */
   interrupt(): void {
     if (this.running) sendSignal(this.pid, 'SIGINT');
   }
 
-  /** Kills only the CLI with SIGKILL. The test provider exits at once; the language host runs until `killAll`. */
+  /** Only the CLI, with SIGKILL. The test provider exits at once; the language host runs until `killAll`. */
   async kill(): Promise<CliResult> {
     if (this.running) sendSignal(this.pid, 'SIGKILL');
     return this.done;

@@ -1,7 +1,7 @@
 /** A JSON value. */
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 
-/** A resource in a state: the members that tests use, and any others. */
+/** The members that tests use, and any others. */
 export interface StateResource {
   [key: string]: Json | undefined;
   urn: string;
@@ -34,10 +34,9 @@ const trailingUuid = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{1
 const droppedMembers = new Set(['created', 'modified', 'sourcePosition', 'stackTrace', 'secrets_providers']);
 
 /**
- * Returns the state without parts that may differ between backends or runs: times, positions, ciphertexts, the secrets provider and random
- * ids. Plaintexts are kept, so export with `showSecrets` to compare secrets. Resources are sorted by URN, because parallel steps finish in
- * any order. `keepOrder` keeps their order but moves the stack itself to the front, because it and the default providers are registered
- * concurrently.
+ * Drops parts that may differ between backends or runs: times, positions, ciphertexts, the secrets provider and random ids. Plaintexts are
+ * kept, so export with `showSecrets` to compare secrets. Resources are sorted by URN, because parallel steps finish in any order.
+ * `keepOrder` keeps their order but moves the stack itself to the front, because it and the default providers are registered concurrently.
  */
 export function normalizeState(state: ExportedState, options: { keepOrder?: boolean } = {}): Json {
   const plain = normalize(JSON.parse(JSON.stringify(state)) as Json, '') as { [key: string]: Json };

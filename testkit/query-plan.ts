@@ -1,4 +1,4 @@
-/** A node of a plan from `explain (analyze, buffers, format json)`. */
+/** From `explain (analyze, buffers, format json)`. */
 export interface PlanNode {
   readonly 'Node Type': string;
   readonly 'Relation Name'?: string;
@@ -12,9 +12,9 @@ export interface PlanNode {
   readonly Plans?: readonly PlanNode[];
 }
 
-/** The cost of a statement, independent of the load of the machine. */
+/** Independent of the load of the machine. */
 export interface PlanCost {
-  /** Rows that scans of tables and indexes read, including filtered rows. */
+  /** By scans of tables and indexes, including filtered rows. */
   readonly read: number;
   /** Rows that the statement returned. */
   readonly returned: number;
@@ -61,7 +61,7 @@ interface Client {
 
 /** The plan of one statement that a repository ran. */
 export interface ExplainedStatement extends PlanCost {
-  /** The name in the comment with which the statement begins. */
+  /** In the comment with which the statement begins. */
   readonly name: string;
   readonly ms: number;
   readonly plan: PlanNode;

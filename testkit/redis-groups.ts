@@ -14,7 +14,7 @@ export interface RedisMember extends ServerHandle {
   readonly port: number;
 }
 
-/** Several Redis processes that Holdfast reaches by one URL. All require a password. */
+/** Holdfast reaches the processes by one URL. All require a password. */
 export interface RedisGroup extends AsyncDisposable {
   [Symbol.asyncDispose](): Promise<void>;
   readonly url: string;
@@ -23,7 +23,7 @@ export interface RedisGroup extends AsyncDisposable {
   readonly sentinels: readonly RedisMember[];
 }
 
-/** PEM files of a server, and of the authority that issued its certificate. */
+/** PEM files; `caFile` is of the authority that issued the certificate. */
 export interface GroupTls {
   readonly cert: string;
   readonly key: string;
@@ -144,7 +144,7 @@ export async function startRedisCluster(): Promise<RedisGroup> {
   };
 }
 
-/** Waits until every server of the cluster knows all others, and all slots are served. */
+/** Every server knows all others, and all slots are served. */
 export async function untilClusterWorks(servers: readonly RedisMember[]): Promise<void> {
   await until(async () => {
     const infos = await Promise.all(servers.map(({ port }) => command(port, ['CLUSTER', 'INFO'])));

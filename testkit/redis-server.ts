@@ -36,7 +36,7 @@ export async function startRestrictedRedis(options: { extraArgs?: readonly strin
   });
 }
 
-/** Starts a Redis that evicts nothing and stores nothing on disk, as our queues require. */
+/** It evicts nothing and stores nothing on disk, as our queues require. */
 export async function startRedisServer(options: { extraArgs?: readonly string[] } = {}): Promise<RedisServer> {
   const file = (await ensureToolchain({ only: ['redis-server'] }))['redis-server'];
   return startOnFreePort(async (port) => {
@@ -55,7 +55,7 @@ export async function startRedisServer(options: { extraArgs?: readonly string[] 
   });
 }
 
-/** Whether Redis responds to PING. A request for a password counts, too, because that Redis is up. */
+/** A request for a password counts, too, because that Redis is up. */
 export async function answersPing(port: number): Promise<boolean> {
   const socket = connect({ host: '127.0.0.1', port });
   const signal = AbortSignal.timeout(5_000);

@@ -14,13 +14,13 @@ export class RequestCounts {
     this.#rows = rows;
   }
 
-  /** Counts requests whose route ends with `routeEnd`. Default: any status. */
+  /** Routes that end with `routeEnd`. Default: any status. */
   count(routeEnd: string, isWanted: (status: number) => boolean = () => true): number {
     const rows = this.#rows.filter(({ route, status }) => route.endsWith(routeEnd) && isWanted(status));
     return rows.reduce((sum, { count }) => sum + count, 0);
   }
 
-  /** Returns requests with error responses (4xx and 5xx), as text for comparisons. */
+  /** Requests with error responses (4xx and 5xx), as text for comparisons. */
   failures(isWanted: (status: number) => boolean = (status) => status >= 400): string[] {
     return this.#rows
       .filter(({ status }) => isWanted(status))
@@ -30,7 +30,6 @@ export class RequestCounts {
 
 const line = /^holdfast_http_request_seconds_count\{(.*)\} (\d+)$/;
 
-/** Reads the counts from the metrics at the management URL. */
 export async function readRequestCounts(url: string): Promise<RequestCounts> {
   const response = await fetch(`${url}/metrics`);
   if (!response.ok) throw new Error(`GET /metrics: ${response.status}`);

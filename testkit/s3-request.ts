@@ -8,7 +8,7 @@ export interface S3Access {
   region: string;
 }
 
-/** Sends a path-style request without a query, signed with Signature Version 4. Independent of the AWS SDK. */
+/** Path-style, without a query, signed with Signature Version 4. Independent of the AWS SDK. */
 export async function s3Request(
   access: S3Access,
   method: 'GET' | 'PUT' | 'HEAD' | 'DELETE',

@@ -7,7 +7,7 @@ import type { CliResult } from './pulumi-process.ts';
 import { normalizeState, type StateResource } from './pulumi-state.ts';
 import { type KeptState, referenceStates } from './reference-states.ts';
 
-/** Returns a unique project name, because the server may have projects of earlier runs. */
+/** Unique, because the server may have projects of earlier runs. */
 export function newProject(label: string): string {
   return `${label}-${randomBytes(4).toString('hex')}`;
 }
@@ -107,7 +107,6 @@ export async function expectSameAsFileBackend(
   await expectNothingToDo(ours.workspace);
 }
 
-/** Expects that the state matches the program and the cloud. */
 export async function expectNothingToDo(workspace: PulumiWorkspace, stack?: string): Promise<void> {
   const selected = stack === undefined ? [] : ['--stack', stack];
   await workspace.runOk(['preview', '--expect-no-changes', '--non-interactive', ...selected]);

@@ -16,7 +16,7 @@ export interface ServerHandle extends AsyncDisposable {
   /** Suspends it: the kernel accepts connections, but nothing responds. */
   pause(): void;
   resume(): void;
-  /** Kills it and keeps its data, so that it can be restarted. */
+  /** Its data stays, so that the server can be restarted. */
   kill(): Promise<void>;
   /** Starts it again with the same address after `kill`. */
   restart(): Promise<void>;
@@ -30,7 +30,7 @@ export interface ServerSpec {
   file: string;
   args(dataDir: string): readonly string[];
   env?: Record<string, string>;
-  /** Where to create the data directory. Default: the system's temporary directory. */
+  /** For the data directory. Default: the system's temporary directory. */
   parentDir?: string;
   /** Whether the server responds; an error counts as no. */
   isReady(): Promise<boolean>;
@@ -115,7 +115,7 @@ export async function startServer(spec: ServerSpec): Promise<ServerHandle> {
   };
 }
 
-/** Starts a server on a free port. Retries if another process takes the port in the meantime. */
+/** Retries if another process takes the port in the meantime. */
 export async function startOnFreePort<T>(start: (port: number) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {

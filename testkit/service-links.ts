@@ -1,4 +1,4 @@
-/** Returns the variables that Kubernetes sets in each container of a namespace for a port of a service. */
+/** Kubernetes sets these variables in each container of a namespace for a port of a service. */
 export function serviceLinks(
   service: string,
   port: { readonly name: string; readonly port: number },
@@ -19,7 +19,7 @@ export function serviceLinks(
   };
 }
 
-/** The variables that a process of Holdfast finds beside the services of its chart, and a variable that only looks like one of them. */
+/** With a variable that only looks like one of the chart's services. */
 export const chartServiceLinks: Readonly<Record<string, string>> = {
   ...serviceLinks('holdfast', { name: 'http', port: 9090 }),
   ...serviceLinks('holdfast-api', { name: 'http', port: 9090 }),

@@ -1,6 +1,6 @@
 import type { Json } from './pulumi-state.ts';
 
-/** A Pulumi YAML program, written as JSON, a subset of YAML. */
+/** Written as JSON, a subset of YAML. */
 export interface PulumiProgram {
   name: string;
   runtime: 'yaml';
@@ -44,9 +44,7 @@ export interface StashProgramOptions {
   chained?: boolean;
 }
 
-/**
- * Returns a program with many `pulumi:index:Stash` resources, which need no plugin. CLI 3.142 does not support them.
- */
+/** Many `pulumi:index:Stash` resources, which need no plugin. CLI 3.142 does not support them. */
 export function stashProgram(options: StashProgramOptions): PulumiProgram {
   const { project = 'holdfast-e2e', count, inputOf = (index) => `input of ${index}`, chained = false } = options;
   const resources: PulumiProgram['resources'] = {};
@@ -69,12 +67,11 @@ function stashName(index: number): string {
 export interface ThingProgramOptions {
   project?: string;
   things: { [name: string]: ThingInputs };
-  /** Resource options by thing, such as `{ b: { protect: true } }`. */
+  /** By thing, such as `{ b: { protect: true } }`. */
   options?: { [name: string]: { [key: string]: Json } };
   outputs?: { [key: string]: Json };
 }
 
-/** Returns a program with Things, the resource of the test provider. */
 export function thingProgram(options: ThingProgramOptions): PulumiProgram {
   const resources: PulumiProgram['resources'] = {};
   for (const [name, inputs] of Object.entries(options.things)) {
@@ -103,7 +100,7 @@ export function secret(value: Json): Json {
   return { 'fn::secret': value };
 }
 
-/** The things `a`, `b` and `c`, each with the value of the previous one. */
+/** Each thing has the value of the previous one. */
 export function chain(value: string): { readonly [name in 'a' | 'b' | 'c']: ThingInputs } {
   return { a: { value }, b: { value: reference('a', 'value') }, c: { value: reference('b', 'value') } };
 }

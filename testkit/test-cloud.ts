@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 import { until } from './until.ts';
 
-/** Faults of the test provider. `TestCloud.control` explains keys and list items. */
+/** `TestCloud.control` explains keys and list items. */
 export interface CloudControl {
   failCreate?: string[];
   failUpdate?: string[];
@@ -44,7 +44,7 @@ export interface CloudLogEntry {
   phase: 'start' | 'done' | 'failed';
 }
 
-/** The directory that the test provider uses as its cloud (HOLDFAST_TEST_CLOUD). */
+/** HOLDFAST_TEST_CLOUD names this directory. */
 export class TestCloud {
   readonly dir: string;
 
@@ -79,7 +79,7 @@ export class TestCloud {
     await writeAtomically(join(this.dir, 'control.json'), JSON.stringify(control));
   }
 
-  /** Waits until an operation on a resource begins. Call `clearStarted` first to ignore earlier runs. */
+  /** Call `clearStarted` first to ignore earlier runs. */
   async waitStarted(name: string, op: CloudOperation, timeoutMs = 120_000): Promise<void> {
     const path = join(this.dir, 'started', `${fileNameOf(name)}.${op}`);
     await until(() => existsSync(path), `${op} of ${name} begins`, { timeoutMs });
@@ -117,7 +117,7 @@ function fileNameOf(name: string): string {
   return encodeURIComponent(name).replace(/[!'()*]/g, hex);
 }
 
-/** Writes atomically: the provider may read at any moment and must never see a partial file. */
+/** The provider may read at any moment and must never see a partial file. */
 async function writeAtomically(path: string, text: string): Promise<void> {
   await writeFile(`${path}.new`, text);
   await rename(`${path}.new`, path);

@@ -14,7 +14,7 @@ export interface FileResult {
   /** Absolute path. */
   readonly name: string;
   readonly status: string;
-  /** All failures of the file, including failures outside its tests. */
+  /** Including failures outside the tests of the file. */
   readonly message: string;
   readonly assertionResults: readonly TestResult[];
 }
@@ -25,7 +25,7 @@ interface TestResult {
   readonly failureMessages?: readonly string[];
 }
 
-/** The results of several runs of different files, as the results of one run. */
+/** The runs are of different files. */
 export function joinResults(runs: readonly TestResults[]): TestResults {
   const sum = (count: (run: TestResults) => number): number => runs.reduce((total, run) => total + count(run), 0);
   return {
@@ -51,10 +51,7 @@ export function listRepeatable(results: TestResults, root: string): string[] {
   return failed.length > maxRepeatedFiles || failed.some(isFinal) ? [] : failed;
 }
 
-/**
- * The results of both runs as the results of one run: a repeated file has the results of its repetition. `passedLater` names the failed
- * tests whose whole file passed when it was repeated.
- */
+/** A repeated file has the results of its repetition. `passedLater` names the failed tests whose whole file passed when it was repeated. */
 export function mergeRepeated(first: TestResults, repeated: TestResults): TestResults & { passedLater: string[] } {
   const last = new Map(repeated.testResults.map((file) => [file.name, file]));
   const passedFiles = first.testResults.filter((file) => isFailed(file) && last.get(file.name)?.status === 'passed');
@@ -88,7 +85,7 @@ export function describeFailures(results: TestResults, root: string): string[] {
   );
 }
 
-/** The failed tests of a failed file. A failure outside its tests, while loading or in a hook, counts as one failed test. */
+/** A failure outside the tests of the file, while loading or in a hook, counts as one failed test. */
 function listFailed({ assertionResults, message }: FileResult): TestResult[] {
   const failed = assertionResults.filter(({ status }) => status === 'failed');
   return failed.length > 0 ? failed : [{ status: 'failed', fullName: '(the file)', failureMessages: [message] }];

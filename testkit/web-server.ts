@@ -7,7 +7,6 @@ import { fileServer } from './suite.ts';
 import { buildWeb } from './web-build.ts';
 import { findFlaws } from './web-session.ts';
 
-/** A server with the web UI of these sources, and a browser. */
 export interface WebServer {
   readonly server: OwnHoldfastServer;
   readonly browser: TestBrowser;

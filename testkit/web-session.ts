@@ -29,7 +29,6 @@ export async function enter(page: Page, url: string, login: string): Promise<voi
   await page.waitForURL((to) => !to.pathname.startsWith('/sign-in'));
 }
 
-/** Fills in and submits the form of the shown sign-in page. */
 export async function submitPassword(page: Page, login: string): Promise<void> {
   await page.getByLabel('Login').fill(login);
   await page.getByLabel('Password').fill(webPassword);
@@ -230,7 +229,7 @@ export async function findFlaws(page: Page): Promise<string[]> {
   return found;
 }
 
-/** Waits until the page is as wide as its window. Graphs and lists are laid out again some time after the window has changed. */
+/** Graphs and lists are laid out again some time after the window has changed. */
 export async function untilAsWide(page: Page, width: number): Promise<void> {
   const isAsWide = async () => (await page.evaluate('document.documentElement.scrollWidth')) === width;
   await until(isAsWide, `${page.url()} is ${width} pixels wide`);
@@ -250,7 +249,7 @@ export async function runCommand(page: Page, text: string, option: string | RegE
   await page.keyboard.press('Enter');
 }
 
-/** Counts the mouse clicks on a page, even across navigations. Keys do not count. */
+/** Even across navigations. Keys do not count. */
 export async function countClicks(page: Page): Promise<{ take(): number }> {
   let clicks = 0;
   await page.exposeBinding('countClick', () => void clicks++);
@@ -297,7 +296,7 @@ export function filePage() {
       return page;
     },
 
-    /** Presses the confirming button of the dialog, and waits until its call is done. */
+    /** Waits until the call of the dialog is done. */
     async confirm(name: string): Promise<void> {
       await dialog().getByRole('button', { name, exact: true }).click();
       await dialog().waitFor({ state: 'detached' });

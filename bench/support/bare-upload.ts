@@ -2,7 +2,7 @@ import { S3Client } from '@aws-sdk/client-s3';
 import { Upload } from '@aws-sdk/lib-storage';
 import type { Cluster } from '../../testkit/cluster.ts';
 
-/** Returns the seconds that `atOnce` concurrent plain multipart uploads to the cluster's S3 server take. */
+/** Seconds of `atOnce` concurrent multipart uploads to the cluster's S3 server. */
 export async function bareUploads(cluster: Cluster, bytes: Buffer, atOnce: number): Promise<number> {
   const { accessKeyId, bucket, endpoint, region, secretAccessKey } = cluster.s3Access;
   const client = new S3Client({

@@ -19,7 +19,7 @@ export const bulkFlags = [
   ],
 ].flatMap((flag) => ['-c', flag]);
 
-/** Loads rows while the tables have no indexes but unique ones. */
+/** Unique indexes stay while rows are loaded. */
 export async function withoutIndexes(
   url: string,
   load: () => Promise<void>,

@@ -5,7 +5,7 @@ import type { Cluster } from '../../testkit/cluster.ts';
 import { cpuSecondsOf, memoryOf } from './measures.ts';
 import { postgresCpuSecondsOf } from './process-cpu.ts';
 
-/** Kinds of processes of a cluster, and the load generator, which is this process. */
+/** The generator is this process. */
 export const processKinds = ['API', 'workers', 'Postgres', 'Redis', 'S3', 'proxy', 'generator'] as const;
 export type ProcessKind = (typeof processKinds)[number];
 export type CpuSeconds = Readonly<Record<ProcessKind, number>>;
@@ -32,7 +32,7 @@ export function coresBetween(before: CpuSeconds, after: CpuSeconds, seconds: num
   return Object.fromEntries(cores) as CpuSeconds;
 }
 
-/** What a cluster keeps in memory and on disk, in MB. */
+/** In memory and on disk, in MB. */
 export interface Kept {
   /** The largest API replica, the largest worker. */
   readonly api: number;
@@ -62,7 +62,6 @@ export async function keptBy(cluster: Cluster): Promise<Kept> {
   };
 }
 
-/** Runs a statement in the database of a cluster. */
 export async function queryCluster<T extends pg.QueryResultRow>(cluster: Cluster, statement: string): Promise<T[]> {
   // Sessions without a name keep events from being packed.
   const client = new pg.Client({ connectionString: cluster.databaseUrl, application_name: 'bench' });

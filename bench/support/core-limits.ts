@@ -5,7 +5,7 @@ import type { ClusterProcess } from '../../testkit/cluster-process.ts';
 const root = '/sys/fs/cgroup';
 const periodUs = 20_000;
 
-/** Control groups that give processes a share of the machine's cores (Linux, root). */
+/** Gives processes a share of the machine's cores (Linux, root). */
 export class CoreLimits implements Disposable {
   readonly #groups: string[] = [];
 

@@ -18,7 +18,7 @@ export async function createDatabase(postgresUrl: string, name: string): Promise
   return url;
 }
 
-/** Settings of servers on a database with contents that must not change by themselves while they are measured. */
+/** The contents of the database must not change by themselves while they are measured. */
 export function ownDatabaseSettings(url: string): Record<string, string> {
   return {
     HOLDFAST_DATABASE_URL: url,

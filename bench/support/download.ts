@@ -9,7 +9,7 @@ export interface Download {
   readonly digest: string | null;
 }
 
-/** Reads an export at little cost to the load generator: it is not decompressed. Throws unless the answer is 200. */
+/** Not decompressed, which costs the load generator little. Throws unless the answer is 200. */
 export function download(url: string, token: string, encoding: string): Promise<Download> {
   return new Promise((resolve, reject) => {
     const headers = {

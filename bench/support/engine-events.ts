@@ -14,8 +14,7 @@ function inputsOf(id: string, name: string): object {
 }
 
 /**
- * The engine events of an update of `resources` resources, two for each and some output, as the CLI sends them. Ids and hashes,
- * about a tenth of the text, differ in each resource.
+ * Two events for each resource and some output, as the CLI sends them. Ids and hashes, about a tenth of the text, differ in each resource.
  */
 export function engineEvents(resources: number, seed: string): string[] {
   const events: string[] = [];

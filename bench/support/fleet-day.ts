@@ -1,7 +1,6 @@
 /** How a run of a pipeline ends. Killed: its runner is gone, and its lease expires. */
 export type Fate = 'completed' | 'cancelled' | 'killed';
 
-/** A pipeline that begins at some time of the day. */
 export interface Run {
   /** Since the beginning of the replay, in ms. */
   readonly atMs: number;

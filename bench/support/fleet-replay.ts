@@ -48,7 +48,7 @@ function shapeOf(index: number): { form: Form; bytes: number } {
   return { form, bytes: index % 4 === 3 ? 100_000 : 20_000 };
 }
 
-/** Replays a day of a fleet against a cluster, and compares all states with what was acknowledged. */
+/** Compares all states with what was acknowledged. */
 export async function replayDay(cluster: Cluster, options: DayOptions): Promise<Replayed> {
   const setUp = new TimedCalls(cluster.url, cluster.token);
   const calls = new TimedCalls(cluster.url, cluster.token);
@@ -175,7 +175,7 @@ async function measureQuarters(
   }
 }
 
-/** Waits until no update holds a stack and no journal waits. Returns what is left if that takes too long. */
+/** Returns what is left if no update holding a stack and no waiting journal takes too long. */
 async function untilSettled(cluster: Cluster): Promise<Replayed['leftOver']> {
   let left = { active: 0, journals: 0, stopped: 0 };
   const isSettled = async (): Promise<boolean> => {

@@ -17,7 +17,6 @@ const lost = [401, 403, 404, 409];
 /** Whether what a stack has is what was acknowledged last. */
 export type Verdict = 'kept' | 'lost';
 
-/** A stack of the fleet, and what its state must be. */
 export class FleetStack {
   readonly #calls: TimedCalls;
   readonly #organization: string;
@@ -180,7 +179,7 @@ export class FleetStack {
     await this.#calls.send({ ...call, authorization: `update-token ${lease}` });
   }
 
-  /** Exports the state. Returns its resources in their order; null unless they are what was acknowledged. */
+  /** Resources in their order; null unless they are what was acknowledged. */
   async #findState(calls: TimedCalls, kind: string): Promise<string[] | null> {
     const { text } = await calls.send({ kind, method: 'GET', path: `${this.path}/export` });
     const { deployment } = JSON.parse(text) as { deployment: { resources?: object[] } };

@@ -26,7 +26,7 @@ const stepsPerUpdate = 40;
 const largeBytes = 2_000_000;
 const probeEveryMs = 20;
 
-/** Runs pipelines, one update after another, for some time. Counts the calls that save. */
+/** One update after another, for some time. Counts the calls that save. */
 export async function throughputOf(
   cluster: Cluster,
   load: Load,

@@ -95,7 +95,7 @@ export class DataFolder {
   }
 }
 
-/** Returns the size of a file; 0 if the sweep has just deleted it. */
+/** 0 if the sweep has just deleted the file. */
 async function sizeOf(file: string): Promise<number> {
   try {
     return (await stat(file)).size;

@@ -12,7 +12,7 @@ const project = 'project-00000';
 const callMs = 300_000;
 const walked = 'walked';
 
-/** A call that only reads. Returns the status of its response. */
+/** Returns the status of its response. */
 export interface ReadCall {
   readonly name: string;
   run(): Promise<number>;

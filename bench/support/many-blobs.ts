@@ -18,7 +18,7 @@ const pageSize = 1_000;
 const rowless = 'audit/';
 const withRow = 'checkpoints/';
 
-/** Copies simulated blobs, of which every fifth is there already, between two stores. Half of them have rows, the others are listed. */
+/** Every fifth blob is there already. Half of them have rows, the others are listed. */
 export async function copyManyBlobs(count: number): Promise<ManyBlobsResult> {
   const calls: Record<string, number> = {};
   const note = (name: string): void => {
@@ -54,7 +54,7 @@ export async function copyManyBlobs(count: number): Promise<ManyBlobsResult> {
 const keyOf = (prefix: string, number: number): string => `${prefix}${String(number).padStart(9, '0')}`;
 const numberOf = (key: string): number => Number(key.slice(key.indexOf('/') + 1));
 
-/** A store that knows of each blob only whether it is there. */
+/** Knows of each blob only whether it is there. */
 class Simulated {
   readonly #present: Readonly<Record<string, Uint8Array>>;
   readonly #name: string;

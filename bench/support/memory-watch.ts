@@ -21,9 +21,7 @@ export class MemoryWatch {
     return watch;
   }
 
-  /**
-   * Stops sampling. Returns the memory of the largest process in the first sample, at the peak, and in the last one.
-   */
+  /** Stops sampling. Returns the memory of the largest process in the first sample, at the peak, and in the last one. */
   async end(): Promise<{ first: number; highest: number; last: number }> {
     clearInterval(this.#timer);
     await this.#sample();
@@ -37,7 +35,7 @@ export class MemoryWatch {
     return (above * everyMs) / 1000;
   }
 
-  /** Formats the memory of the largest process over time as about `points` values. */
+  /** The largest process over time, as about `points` values. */
   curve(points: number): string {
     const step = Math.max(1, Math.ceil(this.#samples.length / points));
     return this.#samples

@@ -1,9 +1,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/**
- * A server with just enough of the protocol for `pulumi up`. It responds at once and stores nothing: the lower bound.
- */
+/** Just enough of the protocol for `pulumi up`. It responds at once and stores nothing: the lower bound. */
 export interface NullServer extends AsyncDisposable {
   readonly url: string;
   /** Requests and body bytes since the last call. */
@@ -14,7 +12,7 @@ export type NullMode = 'journal' | 'delta' | 'full';
 
 const updateId = '00000000-0000-4000-8000-000000000000';
 
-/** Starts the null server. `mode` is how it asks the CLI to send state. */
+/** `mode` is how the server asks the CLI to send state. */
 export async function startNullServer(mode: NullMode = 'journal'): Promise<NullServer> {
   let requests = 0;
   let bytes = 0;

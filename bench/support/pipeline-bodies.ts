@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import { verbatimBody } from './raw-client.ts';
 
-/** The ways in which an update can send its state. */
 export type Form = 'whole' | 'delta' | 'journal';
 
 /** One step of a pipeline: the call that saves its result, with a compressed body. */

@@ -116,7 +116,7 @@ export class RawClient {
     return this.call('GET', `${stackPath}/export`);
   }
 
-  /** Returns the SHA-256 of the exported document without buffering it. */
+  /** SHA-256, without buffering the document. */
   async exportDigest(stackPath: string): Promise<string> {
     const response = await fetch(`${this.#url}${stackPath}/export`, {
       headers: { accept: 'application/vnd.pulumi+9', authorization: `token ${this.#token}` },
@@ -136,7 +136,7 @@ export function verbatimBody(document: Buffer, sequenceNumber: number): Buffer {
 
 const letters = Buffer.from('0123456789abcdefghijklmnopqrstuvwxyz');
 
-/** Returns a deployment document of about `bytes` bytes that does not compress too well. */
+/** Does not compress too well. */
 export function deploymentOf(bytes: number, seed = 1): Buffer {
   const resources: string[] = [];
   const value = Buffer.alloc(Math.min(1_500, bytes));

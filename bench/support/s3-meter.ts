@@ -39,7 +39,7 @@ export class S3Meter implements AsyncDisposable {
     return meter;
   }
 
-  /** Returns the endpoint that counts, in front of `endpoint`. */
+  /** The endpoint that counts. */
   inFrontOf(endpoint: string): string {
     this.#target = endpoint;
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;

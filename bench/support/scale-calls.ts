@@ -4,7 +4,7 @@ import { seeded } from './scale-seed.ts';
 const organization = seeded.organization;
 const stackCalls = `/api/stacks/${organization}`;
 
-/** One call of the protocol, made in each round. */
+/** Made in each round. */
 export interface ScaleCall {
   readonly name: string;
   run(): Promise<unknown>;

@@ -90,7 +90,7 @@ export interface ServedDatabase {
   readonly serve: (settings: Record<string, string>) => Promise<OwnHoldfastServer>;
 }
 
-/** Deletes the stack with the many updates and waits until a sweep has deleted its rows. */
+/** Waits until a sweep has deleted the rows of the stack with the many updates. */
 export async function measureDeletion({ url, serve }: ServedDatabase, updates: number): Promise<void> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();

@@ -70,7 +70,7 @@ export class TimedCalls {
     }
   }
 
-  /** Rows of a table: kind, calls, p50, p99, longest, calls above a second. */
+  /** Kind, calls, p50, p99, longest, calls above a second. */
   rows(): (string | number)[][] {
     return [...this.times].sort().map(([kind, times]) => [
       ...[kind, String(times.length), percentile(times, 0.5), percentile(times, 0.99)],

@@ -10,7 +10,7 @@ interface WebSizes {
   readonly events: number;
 }
 
-/** The stack with many resources, and an update with many events. */
+/** With many resources, and an update with many events. */
 interface SeededStack {
   readonly organization: string;
   readonly project: string;
@@ -25,7 +25,7 @@ const organization = 'dev-org';
 const ref = { organization, project: 'large', stack: 'prod' };
 const indexingMs = 600_000;
 
-/** Fills a server: stacks with tags and an update each, and one stack that is large. */
+/** Stacks with tags and an update each, and one stack that is large. */
 export async function seedWeb(folder: DataFolder, client: RawClient, sizes: WebSizes): Promise<SeededStack> {
   await folder.query(
     `insert into projects (organization_id, name)

@@ -108,7 +108,7 @@ export interface Step {
   readonly after: StateResource | null;
 }
 
-/** The steps that lead from one state to another, deletions last and in reverse order. */
+/** Deletions last and in reverse order. */
 export function stepsBetween(before: readonly StateResource[], after: readonly StateResource[]): Step[] {
   const earlier = new Map(before.map((resource) => [resource.urn, resource]));
   const kept = new Set(after.map(({ urn }) => urn));

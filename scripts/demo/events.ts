@@ -9,7 +9,7 @@ export type Ending =
   | { readonly result: 'succeeded' }
   | { readonly result: 'failed'; readonly urn: string; readonly reason: string };
 
-/** An event with its time in ms: since the beginning of its run, or since 1970. */
+/** In ms: since the beginning of its run, or since 1970. */
 export interface TimedEvent {
   readonly atMs: number;
   readonly payload: EventPayload;
@@ -96,7 +96,7 @@ function metadataOf({ after, before, operation }: Step, resource: StateResource)
   };
 }
 
-/** A resource in the form of events: secrets are hidden. */
+/** Secrets are hidden. */
 function inEvent({ custom, id, inputs, outputs, parent, protect, provider, type, urn }: StateResource): object {
   const hidden = JSON.parse(JSON.stringify({ inputs: inputs ?? {}, outputs: outputs ?? {} }), (name, value) =>
     name === 'ciphertext' ? '[secret]' : value,

@@ -33,7 +33,7 @@ const others: readonly Failure[] = [
   ({ urn }) => `rpc error: code = Unavailable desc = ${name(urn)}: connection reset by peer`,
 ];
 
-/** The error of a resource that fails. `choice`: from 0 to 1. */
+/** `choice` is from 0 to 1. */
 export function failureOf(resource: StateResource, choice: number): string {
   const known = failures[resource.type.split(':')[0] ?? ''] ?? others;
   return (known[Math.min(known.length - 1, Math.floor(choice * known.length))] as Failure)(resource);

@@ -6,7 +6,7 @@ import { Choices } from './resources.ts';
 import { type DemoRun, StackPlayer } from './runs.ts';
 import type { Moment } from './times.ts';
 
-/** The stacks of one organization that have incidents, with their players, by project and stack. */
+/** With their players, by project and stack. */
 export interface Incidents {
   readonly organization: string;
   readonly clientOf: (login: string) => RawClient;
@@ -69,7 +69,7 @@ async function runRefused({ clientOf, played }: Incidents, name: string, by: str
   }
 }
 
-/** A user updates the stack while others try the same and do not wait. */
+/** Others try the same and do not wait. */
 async function refuseOthers(incidents: Incidents, name: string): Promise<void> {
   const { callsOf, clientOf, organization, played } = incidents;
   const found = played.get(name);
@@ -116,7 +116,7 @@ async function supersede(incidents: Incidents, name: string): Promise<void> {
   note(incidents, last.id);
 }
 
-/** The machine of a pipeline dies in the middle of an update. */
+/** The machine of the pipeline dies. */
 async function cutOff(incidents: Incidents, name: string, by: string): Promise<void> {
   const found = incidents.played.get(name);
   if (!found) return;
@@ -144,7 +144,6 @@ async function askForApprovals({ callsOf, organization }: Incidents): Promise<vo
     });
 }
 
-/** A user deletes a stack together with its state. */
 async function deleteStack(
   { clientOf, organization, played, url }: Incidents,
   like: string,

@@ -137,7 +137,7 @@ export function planStacks(list: readonly DemoOrganization[], count: number): St
   return plans;
 }
 
-/** The history of a stack; `length`: its approximate minimum number of runs. */
+/** `length` is the approximate minimum number of runs. */
 function historyOf(stack: DemoStack, organization: DemoOrganization, length: number): StackPlan['runs'] {
   const choices = new Choices(`history of ${stack.organization}/${stack.project}/${stack.stack}`);
   const runs: { run: DemoRun; by: string; daysAgo: number }[] = [];

@@ -1,4 +1,4 @@
-/** A resource of a demo program, before it has a place in a stack. */
+/** Before it has a place in a stack. */
 export interface DemoResource {
   readonly type: string;
   readonly name: string;
@@ -16,13 +16,12 @@ export interface DemoResource {
 export class ResourceList {
   readonly resources: DemoResource[] = [];
 
-  /** Adds a component, which groups the resources that name it as their parent. Returns its name. */
+  /** Groups the resources that name it as their parent. Returns its name. */
   component(type: string, name: string, parent: string | null = null): string {
     this.#add(type, name, { parent, custom: false });
     return name;
   }
 
-  /** Adds a resource of a provider. Returns its name. */
   add(
     type: string,
     name: string,
@@ -49,7 +48,7 @@ export class ResourceList {
   }
 }
 
-/** Random choices that are the same in every run. */
+/** The same in every run. */
 export class Choices {
   #state: number;
 

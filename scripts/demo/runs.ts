@@ -22,7 +22,7 @@ export interface DemoRun {
 /** The operation in progress when a run was cut off. */
 type PendingOperation = 'creating' | 'updating' | 'deleting';
 
-/** Plays runs of the CLI on one stack and knows its state in between. */
+/** Knows the state of the stack between runs. */
 export class StackPlayer {
   readonly #client: RawClient;
   readonly #program: DemoProgram;
@@ -92,7 +92,7 @@ export class StackPlayer {
     return new LiveRun(by, update, timeline, document, ending.result);
   }
 
-  /** Begins a run that is cut off while resources are being changed, as if its machine died, and cancels it. */
+  /** Cut off while resources are being changed, as if its machine died, and cancelled. */
   async interrupt(run: DemoRun, by: RawClient, operations: readonly PendingOperation[]): Promise<string> {
     const update = await startRun(by, this.#path, run, this.#program, this.#config, this.#stack.project);
     const pending = this.#state
@@ -141,7 +141,6 @@ interface StartedRun {
   readonly lease: string;
 }
 
-/** A run in progress: sends events, the state, and the end. */
 export class LiveRun {
   readonly id: string;
   /** Its events, with their times since its beginning. */

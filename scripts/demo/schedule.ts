@@ -1,7 +1,7 @@
 import type { Step } from './deployment.ts';
 import { Choices } from './resources.ts';
 
-/** Begin and end of a step, in ms since the begin of its run. */
+/** In ms since the begin of its run. */
 export interface StepTimes {
   readonly beganMs: number;
   readonly endedMs: number;
@@ -17,7 +17,7 @@ const slow: readonly (readonly [RegExp, number])[] = [
 /** The program runs before the first step, and the engine ends after the last one. */
 const lead = 0.04;
 
-/** The times of the steps of a run that takes `seconds`: each step begins when all its dependencies have ended. */
+/** Each step begins when all its dependencies have ended. */
 export function scheduleOf(steps: readonly Step[], seconds: number): StepTimes[] {
   const ended = new Map<string, number>();
   const rough = steps.map(({ after, before, operation }) => {

@@ -9,12 +9,12 @@ import { runsAtFencedSite } from './fenced-site.ts';
 import { GuidingCommand } from './guiding-command.ts';
 import { checkHealth } from './healthz.ts';
 
-/** Width of a help text that is not printed to a terminal. */
+/** The width for a help text that is not printed to a terminal. */
 const helpColumns = 110;
 
 /**
- * Runs the command in `given`. Returns the exit code: 1 if it failed or was rejected, 2 if the command line is
- * invalid (1 for `plan`, whose 2 means changes), undefined if the process continues as a server. Each command loads its code when it runs.
+ * Returns the exit code: 1 if the command failed or was rejected, 2 if the command line is invalid (1 for `plan`, whose 2 means changes),
+ * undefined if the process continues as a server. Each command loads its code when it runs.
  */
 export async function runCommandLine(given: readonly string[], load = loadConfig): Promise<number | undefined> {
   let args: readonly string[] = [];
@@ -56,7 +56,7 @@ function runWith(config: Config, args: readonly string[]): Promise<number | unde
   return runCommandLine(args, () => config);
 }
 
-/** The loaders of each command's options and subcommands, by name; they are loaded when the command runs. */
+/** The loaders by name; they run when the command does. */
 const parts: Readonly<Record<string, (command: Command, run: CommandRun) => Promise<void>>> = {
   admin: async (command, run) => (await import('./admin/admin-commands.ts')).addAdminCommands(command, run),
   approve: async (command) => (await import('./remote/remote-commands.ts')).addApproveCommand(command),

@@ -6,6 +6,6 @@ export interface CommandRun {
   loadConfig(): Config;
   /** Exit code if no error is thrown; undefined if the process continues as a server. */
   exitCode: number | undefined;
-  /** Whether the command runs although another site has taken over; see commandsOfFencedSite. */
+  /** See commandsOfFencedSite. */
   isForFencedSite?: boolean;
 }

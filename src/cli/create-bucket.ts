@@ -3,7 +3,7 @@ import { S3BlobStore } from '../shared/platform/blobs/s3-blob-store.ts';
 import { type Config, ConfigError } from '../shared/platform/config/config.ts';
 import { createProcessLogger } from './process-logger.ts';
 
-/** Creates the bucket HOLDFAST_S3_BUCKET if it does not exist. Waits for the S3 server as servers do at startup. */
+/** Waits for the S3 server as servers do at startup. */
 export async function createBucket(config: Config): Promise<void> {
   const { blobs } = config;
   if (blobs.kind !== 's3')

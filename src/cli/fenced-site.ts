@@ -65,12 +65,10 @@ export const commandsOfFencedSite: Readonly<Record<string, (options: Options) =>
   'bundle return': ({ apply }) => apply !== true,
 };
 
-/** Whether the command, with its options, may run at a site that another one has replaced. */
 export function runsAtFencedSite(command: Command): boolean {
   return commandsOfFencedSite[pathOf(command)]?.(command.opts()) === true;
 }
 
-/** The words of a command after `holdfast`. */
 export function pathOf(command: Command): string {
   const words: string[] = [];
   for (let each: Command | null = command; each?.parent; each = each.parent) words.unshift(each.name());

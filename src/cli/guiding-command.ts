@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 
-/** A command that answers unknown words with a suggestion, its usage in one line, and a pointer to the help. */
+/** Answers unknown words with a suggestion, its usage in one line, and a pointer to the help. */
 export class GuidingCommand extends Command {
   override createCommand(name?: string): GuidingCommand {
     return new GuidingCommand(name);
@@ -13,7 +13,6 @@ export class GuidingCommand extends Command {
   }
 }
 
-/** The names and aliases of a command. */
 function namesOf(command: Command): string[] {
   return [...(command.parent ? namesOf(command.parent) : []), command.name()];
 }

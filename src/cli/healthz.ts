@@ -3,10 +3,7 @@ import { getOwn, ownUrl } from './own-server.ts';
 
 const limitMs = 3_000;
 
-/**
- * Checks the health of the server with this configuration. Returns 0 if it is healthy, otherwise 1 with the reason on
- * stderr.
- */
+/** Returns 0 if the server is healthy, otherwise 1 with the reason on stderr. */
 export async function checkHealth(config: Config): Promise<number> {
   const url = ownUrl(config, '/healthz');
   try {

@@ -1,11 +1,11 @@
 import { InvalidArgumentError } from 'commander';
 
-/** Collects the values of an option that can be repeated. */
+/** The option can be repeated. */
 export function collect(value: string, earlier: readonly string[] = []): string[] {
   return [...earlier, value];
 }
 
-/** Reads the value of an option that is a number of items or seconds. Throws InvalidArgumentError. */
+/** Throws InvalidArgumentError. */
 export function toCount(text: string): number {
   if (!/^[1-9]\d{0,8}$/.test(text)) throw new InvalidArgumentError('It is not a positive whole number.');
   return Number(text);

@@ -8,7 +8,6 @@ import { CutName } from './platform/ui/cut-name.tsx';
 import { Dialog } from './platform/ui/dialog.tsx';
 import { positionOf, stepFrom } from './platform/ui/list-choice.ts';
 
-/** Goes to stacks and pages by their names, with the keyboard alone. */
 export default function CommandPalette({
   onClose,
   organization,

@@ -11,7 +11,6 @@ const shortcuts: readonly (readonly [keys: readonly string[], effect: string])[]
   [['?'], keyboardTexts.show],
 ];
 
-/** The keyboard shortcuts of all pages. */
 export default function KeyboardHelp({ onClose }: { readonly onClose: () => void }) {
   return (
     <Dialog title={keyboardTexts.title} isOpen onClose={onClose}>

@@ -1,7 +1,6 @@
 import { History, Waypoints, Workflow } from 'lucide-react';
 import { pageTexts } from './platform/texts.tsx';
 
-/** Pages of an organization that have their own link in the sidebar. */
 export const mainPages = {
   references: { name: pageTexts.references, Icon: Waypoints, link: { to: '/$organization/~/references' } },
   ci: { name: pageTexts.ci, Icon: Workflow, link: { to: '/$organization/~/ci' } },

@@ -34,7 +34,7 @@ function Ended() {
   ));
 }
 
-// Links and buttons of the page say where they lead. The browser's own ways to leave a page do not, and may be used by mistake.
+// The browser's own ways to leave a page do not say where they lead, and may be used by mistake.
 router.history.block({
   blockerFn: ({ action }) => !['PUSH', 'REPLACE'].includes(action) && hasLoss() && !confirm(sessionTexts.leave),
   enableBeforeUnload: hasLoss,

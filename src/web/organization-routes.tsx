@@ -65,7 +65,6 @@ const audit = createRoute({
   staticData: { crumb: pageTexts.audit },
 });
 
-/** The pages of organizations. */
 export const organizationRoutes = organizationRoute.addChildren([
   members,
   teams,

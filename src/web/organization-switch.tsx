@@ -6,7 +6,6 @@ import { sidebarTexts } from './platform/texts.tsx';
 import { Button } from './platform/ui/button.tsx';
 import { Menu, MenuItem, MenuSeparator } from './platform/ui/menu.tsx';
 
-/** Chooses whether to show the stacks of one organization, or of all organizations. */
 export function OrganizationSwitch({ organization }: { readonly organization: string | undefined }) {
   const me = useMe();
   const navigate = useNavigate();

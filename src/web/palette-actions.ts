@@ -6,12 +6,12 @@ export function listPageActions(): readonly string[] {
   return [...pageActions.offered.keys()];
 }
 
-/** Runs an action of the current page, if the page still offers it. */
+/** Does nothing if the page no longer offers the action. */
 export function runPageAction(name: string): void {
   pageActions.offered.get(name)?.();
 }
 
-/** Runs an action of the next page, once that page offers it. Returns a function that cancels this. */
+/** Runs the action once the next page offers it. Returns a function that cancels this. */
 export function awaitPageAction(name: string): () => void {
   const asked = { name };
   pageActions.wanted = asked;

@@ -36,7 +36,7 @@ const maxStacks = 8;
 
 type Me = ReturnType<typeof useMe>;
 
-/** Actions of the organization's pages that can be started from everywhere. */
+/** These actions can be started from everywhere. */
 const remoteActions: readonly {
   readonly name: string;
   readonly to: string;
@@ -68,10 +68,7 @@ export interface Command {
 /** The last entry, which searches for the typed text. */
 export const searchId = 'search';
 
-/**
- * The entries of the palette: stacks from the server's search, everything else by name. `isAnswered`: the server has answered, or
- * cannot.
- */
+/** Stacks come from the server's search, everything else is found by name. `isAnswered`: the server has answered, or cannot. */
 export function useCommands(
   text: string,
   organization: string | undefined,

@@ -42,7 +42,7 @@ const about = createRoute({
   staticData: { crumb: pageTexts.about },
 });
 
-/** Other paths that the CLI prints: they redirect to the matching pages. */
+/** They redirect to the matching pages. */
 const printedRoutes = [stackSettings, policyPack, ownTokens] as const;
 
 rootRoute.update({ component: Shell });

@@ -76,7 +76,6 @@ const importRun = createRoute({
   staticData: { crumb: pageTexts.import },
 });
 
-/** Pages of an organization's settings. */
 export const settingRoutes = [
   rules,
   approvals,

@@ -21,7 +21,6 @@ const CommandPalette = lazyPart(async () => (await import('./command-palette.tsx
 /** The palette is preloaded after this delay: text typed while it loads would be lost. */
 const paletteMs = 2_000;
 
-/** The frame of all pages: the rail, the bar at the top, and the command palette. */
 export function Shell() {
   const [isPaletteOpen, setIsPaletteOpen] = useState(false);
   const [isHelpOpen, setIsHelpOpen] = useState(false);
@@ -102,7 +101,7 @@ export function Shell() {
   );
 }
 
-/** Lets screen readers announce the title of a page after a navigation: browsers do that only for pages that they load. */
+/** Browsers announce the title only for pages that they load. */
 function Announcer() {
   const [title, setTitle] = useState('');
   useEffect(() => {
@@ -132,7 +131,6 @@ function ReadOnlyNotice() {
   );
 }
 
-/** Shows the user's open invitations. */
 function InvitationNotice() {
   const count = useMe()?.invitations ?? 0;
   if (count === 0) return null;

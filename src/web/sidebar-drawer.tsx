@@ -2,7 +2,6 @@ import { shellTexts } from './platform/texts.tsx';
 import { Dialog } from './platform/ui/dialog.tsx';
 import { Sidebar } from './sidebar.tsx';
 
-/** The navigation above the page, where there is no space beside it. */
 export default function SidebarDrawer({
   onClose,
   organization,

@@ -5,7 +5,6 @@ import { sidebarTexts } from './platform/texts.tsx';
 import { CutName } from './platform/ui/cut-name.tsx';
 import styles from './sidebar.module.css';
 
-/** The views that the user has pinned. */
 export function PinnedViews() {
   const owners = useViewOwners();
   const pinned = useSavedViews(owners).items?.filter(({ isPinned }) => isPinned) ?? [];

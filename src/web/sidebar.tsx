@@ -36,7 +36,7 @@ const themeNames = {
   dark: themeTexts.dark,
 } as const satisfies Record<Theme, string>;
 
-/** The navigation at the side. `onLeave`: called when the user chooses a link. */
+/** `onLeave` is called when the user chooses a link. */
 export function Sidebar({
   onLeave,
   organization,
@@ -155,7 +155,6 @@ export function Sidebar({
   );
 }
 
-/** Links to pages of one organization. */
 function OrganizationLinks({ organization }: { readonly organization: string }) {
   const isHere = useMatches().some(({ routeId }) => routeId === '/$organization/~');
   return (
@@ -189,7 +188,6 @@ function OrganizationLinks({ organization }: { readonly organization: string }) 
   );
 }
 
-/** Links to pages that only operators of the installation see. */
 function OperatorLinks() {
   return (
     <li>
@@ -229,7 +227,7 @@ function ThemeMenu() {
   );
 }
 
-/** The name mark: three roots that grip a short base line. */
+/** Three roots that grip a short base line. */
 function Mark({ size = 22 }: { readonly size?: number }) {
   return (
     <svg

@@ -28,7 +28,6 @@ const words = /\p{L}{2}.*\s|\s.*\p{L}{2}/u;
 const code = /^(pulumi |Ctrl |-?\w+:|minmax\(|translateY\(|not started$)/;
 const capital = /^\p{Lu}/u;
 
-/** Texts that a source shows and that it does not take from a texts file. */
 function findTexts(source: string): string[] {
   const found: string[] = [];
   const report = (node: Node, text: string): void => {

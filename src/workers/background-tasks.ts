@@ -48,13 +48,11 @@ const jobResultLifeSeconds = 24 * 3600;
 /** Longer than any counter takes to drain to zero. */
 const rateCounterLifeSeconds = 600;
 
-/** The prefixes of all blobs that may be uploaded in parts. Backups, bundles and other programs may use the same bucket. */
+/** Blobs that may be uploaded in parts. Backups, bundles and other programs may use the same bucket. */
 const uploadPrefixes = ['checkpoints/', 'audit/'];
 
-/** Number of exchanges of id tokens that one statement deletes. */
 const exchangesAtOnce = 5_000;
 
-/** Lists the background tasks of an installation with this configuration. */
 export function listBackgroundTasks(context: AppContext, runs: BackgroundTaskRepository): BackgroundTask[] {
   const { blobs, config, db } = context;
   const admissions = createJobAdmissionRepository(db);
@@ -165,7 +163,7 @@ export function listBackgroundTasks(context: AppContext, runs: BackgroundTaskRep
   ];
 }
 
-/** Starts the background tasks. Each runs on its own schedule, in one process at a time. */
+/** Each task runs on its own schedule, in one process at a time. */
 export function startBackgroundTasks(context: AppContext): void {
   const { db, lifecycle } = context;
   const runs = createBackgroundTaskRepository(db);

@@ -4,7 +4,7 @@ import { startBackgroundTasks } from './background-tasks.ts';
 import { startIndexing } from './search/index-states.ts';
 import { startScrub } from './state/scrub-loop.ts';
 
-/** Starts the work that no job requests. `webhooks` selects the deliveries that this process sends. */
+/** `webhooks` selects the deliveries that this process sends. */
 export function startBackgroundWork(context: AppContext, webhooks: Parameters<typeof startWebhooks>[1]): void {
   startBackgroundTasks(context);
   startScrub(context);

@@ -10,8 +10,8 @@ import { untilNoneLeft } from './platform/until-none-left.ts';
 const rowsAtOnce = 5_000;
 
 /**
- * Shortens the waits of queues with timed claims. Otherwise, the queues would stand still for as long as the database's clock was set
- * back. Other queues ignore these times by themselves. Returns the number.
+ * Shortens the waits of queues with timed claims. Otherwise, the queues would stand still for as long as the database's clock was set back.
+ * Other queues ignore these times by themselves.
  */
 export async function clipWaits(
   { db, logger }: Pick<AppContext, 'db' | 'logger'>,

@@ -3,7 +3,7 @@ import { registerQueueGauges } from '../shared/jobs/queue-metrics.ts';
 import { InProcessDispatcher } from './platform/in-process-dispatcher.ts';
 import { createJobHandlers, dropPayload, jobServicesOf } from './platform/job-handlers.ts';
 
-/** Starts the workers of a server that runs its own jobs. They are closed with the context. */
+/** They are closed with the context. */
 export function startInProcessJobs(context: AppContext): InProcessDispatcher {
   const { config, lifecycle, logger, metrics } = context;
   const services = jobServicesOf(context, (job) => dispatcher.enqueue(job));

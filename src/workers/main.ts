@@ -9,7 +9,7 @@ import { startHealthServer } from './platform/health-server.ts';
 import { createJobHandlers, dropPayload, jobServicesOf } from './platform/job-handlers.ts';
 import { startQueueWorkers } from './platform/queue-workers.ts';
 
-/** Starts a worker process, which runs the jobs of both queues and the sweeps. */
+/** The worker process runs the jobs of both queues and the sweeps. */
 export async function startWorker(
   config: Config,
   logger: Logger,

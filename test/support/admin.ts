@@ -32,7 +32,7 @@ export function runAdminWith(
   return runHoldfast(env, 'admin', ...args);
 }
 
-/** Replaces a separate process, which most tests do not need: runs a command in this one on the app's settings. */
+/** Runs a command in this process on the app's settings: most tests do not need a separate one. */
 export async function runInProcess(app: TestApp, ...words: string[]): Promise<AdminRun> {
   const printed = { log: '', error: '' };
   const spies = (['log', 'error'] as const).map((stream) =>

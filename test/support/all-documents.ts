@@ -6,7 +6,7 @@ import { createStack, ok, startUpdate, type TestStack } from './state.ts';
 import type { TestApp } from './test-app.ts';
 import { complete, saveState } from './update-calls.ts';
 
-/** A stack with older versions in chunks, archived events and a policy pack, all in blobs. */
+/** Chunks of older versions, archived events and a policy pack, all in blobs. */
 export async function writeEverything(app: TestApp): Promise<{ stack: TestStack; update: string }> {
   const stack = await createStack(app);
   await importVersions(app, stack, 3);

@@ -46,7 +46,7 @@ export async function insertEvents(
     )}) as e`);
 }
 
-/** An ended update of the stack at `path`, with these events, made by SQL. Returns its id. */
+/** Made by SQL. Returns the id of the update. */
 export async function insertEndedUpdate(
   app: TestApp,
   stackId: string,
@@ -59,7 +59,7 @@ export async function insertEndedUpdate(
   return id;
 }
 
-/** Packs the events of an ended update. Returns whether no rows are left. */
+/** Returns whether no rows are left. */
 export function pack(
   { context }: TestApp,
   updateId: string,
@@ -81,7 +81,6 @@ export async function countStored(app: TestApp, updateId: string): Promise<{ row
       (select count(*)::integer from event_segments where update_id = ${updateId}) as segments`);
 }
 
-/** All events of a selection, read in pages of `pageEvents`. */
 export async function readPages(
   { context }: TestApp,
   updateId: string,

@@ -1,6 +1,5 @@
 import { createHash, generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto';
 
-/** What an authenticator is asked, as far as it matters to it. */
 interface Question {
   readonly challenge: string;
   readonly rp?: { readonly id: string };

@@ -7,7 +7,7 @@ import type { BlobStore } from '../../src/shared/platform/blobs/blob-store.ts';
 import { once } from '../../src/shared/platform/blobs/blob-streams.ts';
 import { flipBit, spread } from './damage.ts';
 
-/** The manifest of the newest backup, which is not encrypted. */
+/** The newest backup is not encrypted. */
 export async function openPlain(target: BlobStore): Promise<Manifest> {
   return readManifest(await openBackup(target, null), null);
 }
@@ -31,7 +31,9 @@ interface OtherBackup {
 /** Returns the changed bytes; null: the object goes, undefined: the change does not fit. */
 type Change = (bytes: Buffer, key: string) => Promise<Buffer | null | undefined> | Buffer | null | undefined;
 
-/** Damages objects spread over the backup in each way, one at a time, and puts them back. Returns whether the damage was found and named. */
+/**
+ * Damages objects spread over the backup in each way, one at a time, and puts them back. Returns whether each damage was found and named.
+ */
 export async function damageEach(
   target: BlobStore,
   { id }: Manifest,

@@ -16,7 +16,7 @@ export function runBackup(of: BackupSettings, ...args: string[]): Promise<AdminR
   return runHoldfast(environmentOf(of), 'backup', ...args);
 }
 
-/** Starts `holdfast backup` and sends the signal once `isReached`, which is asked again and again, says so. */
+/** Sends the signal once `isReached`, which is asked again and again, says so. */
 export async function killBackup(
   of: BackupSettings,
   args: readonly string[],

@@ -7,7 +7,7 @@ import type { RunningUpdate } from './state.ts';
 
 export const fixtureFolder = path.join(import.meta.dirname, '../fixtures/baseline');
 
-/** What a database of the baseline has, as clients saw it. Beside it, `data.sql` has its rows. */
+/** As clients saw the database. Beside it, `data.sql` has its rows. */
 export interface BaselineFixture {
   /** SHA-256 of each migration of the baseline, in order. */
   readonly migrations: Readonly<Record<string, string>>;
@@ -38,7 +38,7 @@ export async function hashMigrations(names: readonly string[]): Promise<Record<s
   return hashes;
 }
 
-/** Statements that add all rows of a database to one with the same schema. Both are used by nobody. */
+/** Statements that add all rows to a database with the same schema. Both are used by nobody. */
 export async function dumpRows(url: string): Promise<string> {
   return withClient(url, async (client) => {
     const { rows: tables } = await client.query<{ name: string; columns: string }>(`

@@ -50,7 +50,7 @@ export async function seedBlobs(app: TestApp, count: number): Promise<string[]> 
   return keys;
 }
 
-/** Writes and exports that go on until stopped, through one app after the other. */
+/** Goes on until stopped, through one app after the other. */
 export class Traffic {
   readonly apps: TestApp[];
   readonly failures: string[] = [];
@@ -66,14 +66,14 @@ export class Traffic {
     this.#running = Promise.all(stacks.map((stack) => this.#run(stack))).then(() => {});
   }
 
-  /** `pauseMs` after each round of a stack leaves CPU time to what runs beside. */
+  /** The pause after each round of a stack leaves CPU time to what runs beside. */
   static async start(apps: TestApp[], stacks: number, { pauseMs = 0 } = {}): Promise<Traffic> {
     const created: TestStack[] = [];
     for (let at = 0; at < stacks; at++) created.push(await createStack(apps[0] as TestApp));
     return new Traffic(apps, created, pauseMs);
   }
 
-  /** Resolves when some writes and exports have been answered that began after the call. */
+  /** Resolves when some writes and exports that began after the call have been answered. */
   async goOn(count = 4): Promise<void> {
     const { exports, writes } = this;
     while (

@@ -3,12 +3,12 @@ import { createScene, headersOf, routeNamed, type Scene } from './every-body-rou
 import { type TestApp, type TestAppOptions, testApp } from './test-app.ts';
 import { type WireAnswer, WireServer } from './wire.ts';
 
-/** An app on a socket, with what its routes with a body need. Members exist once the hooks of the test file have run. */
+/** Members exist once the hooks of the test file have run. */
 export interface BodyRoutes {
   readonly app: TestApp;
   server: WireServer;
   scene: Scene;
-  /** Sends a body to a route by its name in `allRouteNames`. */
+  /** `name` is of `allRouteNames`. */
   send(name: string, body: string | Buffer, headers?: Readonly<Record<string, string>>): Promise<WireAnswer | null>;
 }
 

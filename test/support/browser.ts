@@ -78,7 +78,7 @@ export class PageBrowser {
   }
 }
 
-/** A browser in which the user is signed in, without a password. */
+/** The user is signed in without a password. */
 export async function browserOf(app: TestApp, login: string): Promise<PageBrowser> {
   const browser = new PageBrowser(app);
   const { hash, token } = mintToken('hfs-');

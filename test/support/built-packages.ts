@@ -24,8 +24,8 @@ export interface BuiltPackages extends Disposable {
 }
 
 /**
- * Copies the checkout, and builds all packages of this platform there, with least compression. `withWeb`: copies the web UI, too, if the
- * checkout has it, which is then built again only if its sources have changed.
+ * Copies the checkout, and builds all packages of this platform there, with least compression. `withWeb` also copies the web UI, if the
+ * checkout has it; it is built again only if its sources have changed.
  */
 export async function buildPackages({ withWeb = false } = {}): Promise<BuiltPackages> {
   const folder = mkdtempSync(path.join(tmpdir(), 'holdfast-packages-'));

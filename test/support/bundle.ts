@@ -15,7 +15,7 @@ export const bundlePassphrase = 'correct horse battery';
 /** A member that marks a secret value, and what the CLI encrypts: JSON. */
 const signature = { '4dabf18193072939515e22adb298388d': '1b47061264138c4ac30d75fd1eb44270' };
 
-/** Runs the task of a worker once; an earlier claim ends. */
+/** Once; an earlier claim ends. */
 export async function runBundle(
   app: TestApp,
   location: string,
@@ -33,7 +33,6 @@ export async function runBundle(
   }
 }
 
-/** Imports a state with so many resources and a secret, and returns it. */
 export async function importState(app: TestApp, stack: TestStack, count: number, secret = 'hunter2'): Promise<void> {
   const plaintext = Buffer.from(JSON.stringify(secret)).toString('base64');
   const { json } = await ok(app.call('POST', `${stack.path}/encrypt`, { auth: stack.auth, body: { plaintext } }));

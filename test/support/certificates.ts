@@ -7,7 +7,7 @@ import { ensureSystemProgram } from '../../testkit/toolchain/system-package.ts';
 
 const run = promisify(execFile);
 
-/** A certificate and its key, as paths of PEM files. */
+/** Paths of PEM files. */
 export interface CertificateFiles {
   readonly cert: string;
   readonly key: string;

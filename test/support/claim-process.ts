@@ -3,7 +3,7 @@ import { DataDirClaim } from '../../src/shared/platform/claim/data-dir-claim.ts'
 import { takeFileLock } from '../../src/shared/platform/claim/file-lock.ts';
 import { createLogger } from '../../src/shared/platform/logger/logger.ts';
 
-// Claims a directory for each line of JSON that it reads, and answers `won`, or why not.
+// Claims a directory for each line of JSON on stdin, and answers `won`, or why not.
 
 const logger = createLogger({ level: 'silent' });
 console.log('ready');

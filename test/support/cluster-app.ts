@@ -20,11 +20,10 @@ export interface ClusterOptions {
   readonly settings?: TestSettings;
   /** Blobs in an S3 server instead of files. */
   readonly s3?: 'minio' | 'versitygw';
-  /** How often a job is attempted. All attempts of the default take 25 s. */
+  /** All attempts of the default take 25 s. */
   readonly jobAttempts?: number;
 }
 
-/** The servers that the apps of a test file share. */
 export interface Cluster {
   readonly redis: RedisServer;
   readonly s3: S3Server | null;
@@ -41,8 +40,8 @@ export interface Cluster {
 const redisDatabases = 500;
 
 /**
- * Makes `createTestApp` start an API and a worker that share a Redis of this test file, and sends every body through
- * the queue, however small. Call `stop` after everything else.
+ * Makes `createTestApp` start an API and a worker that share a Redis of this test file, and send every body through the queue, however
+ * small. Call `stop` after everything else.
  */
 export async function startAppCluster({ jobAttempts, settings = {}, s3: kind }: ClusterOptions = {}): Promise<Cluster> {
   const redis = await startRestrictedRedis({ extraArgs: ['--databases', String(redisDatabases)] });
@@ -85,7 +84,7 @@ export async function startAppCluster({ jobAttempts, settings = {}, s3: kind }: 
   return { redis, s3, workers, redisUrl, redisAdminUrl, stop };
 }
 
-/** Makes `createTestApp` start an API and a worker that share the Redis of this URL; otherwise as above, with files as blobs. */
+/** Makes `createTestApp` start an API and a worker that share this Redis; otherwise as above, with files as blobs. */
 export function startAppsOn(redisUrl: string, settings: TestSettings = {}): void {
   startRolesBy((parts) => startRoles(redisUrl, { ...parts, settings: { ...settings, ...parts.settings } }));
 }
@@ -108,10 +107,7 @@ async function startRoles(
   return { context, worker, close: () => worker.lifecycle.close() };
 }
 
-/**
- * Fails unless the user given to Holdfast had all the rights that it needed. A Redis that was stopped or restarted has
- * no record of this.
- */
+/** Fails unless the user of Holdfast had all the rights that it needed. A Redis that was stopped or restarted has no record of this. */
 async function assertNothingDenied({ adminUrl }: RedisServer): Promise<void> {
   const admin = new Redis(adminUrl, { lazyConnect: true, retryStrategy: () => null });
   admin.on('error', () => {});
@@ -130,7 +126,7 @@ function openS3({ endpoint, region, accessKeyId, secretAccessKey }: S3Server, bu
   return new S3BlobStore({ ...where, requestTimeoutMs: 60_000, connectTimeoutMs: 60_000 });
 }
 
-/** Runs the tests of another file in a cluster; skips them where its servers are not available. */
+/** Skips the tests where the servers are not available. */
 export async function runInCluster(options: ClusterOptions, importTests: () => Promise<unknown>): Promise<void> {
   if (!(await hasTools(['redis-server', ...(options.s3 ? [options.s3] : [])]))) {
     test.skip('in a cluster', () => {});

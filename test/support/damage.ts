@@ -5,7 +5,7 @@ import { gunzipSync } from 'node:zlib';
 import { query } from './database.ts';
 import type { TestApp } from './test-app.ts';
 
-/** A stored document of a test whose bytes can be damaged without the server's knowledge. */
+/** Can be damaged without the server's knowledge. */
 export interface StoredBytes {
   readonly id: string;
   readonly bytes: Buffer;
@@ -15,7 +15,7 @@ export interface StoredBytes {
   overwrite(bytes: Buffer): Promise<void>;
   /** Restores the stored bytes and clears the server's record of the damage. */
   restore(): Promise<void>;
-  /** Deletes the object; only for documents in the blob store. */
+  /** Only for documents in the blob store. */
   remove(): Promise<void>;
 }
 

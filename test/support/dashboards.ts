@@ -1,4 +1,4 @@
-/** A dashboard of Grafana, as far as tests look at it. */
+/** As far as tests look at a dashboard of Grafana. */
 export interface Dashboard {
   readonly uid: string;
   readonly panels: readonly {
@@ -15,7 +15,6 @@ export function queriesOf({ panels }: Dashboard): string[] {
   return panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr.replaceAll(/\$\w+/g, 'acme')));
 }
 
-/** The names of metrics, and of labels, in a query. */
 export function namesIn(query: string): { metrics: string[]; labels: string[] } {
   const bare = query.replaceAll(/"[^"]*"/g, '""');
   const grouped = [...bare.matchAll(/\b(?:by|on|group_left) \(([^)]*)\)/g)].flatMap(([, names = '']) =>

@@ -1,6 +1,6 @@
 import type { BlobStore } from '../../src/shared/platform/blobs/blob-store.ts';
 
-/** Puts that can be held one by one, in the order of their arrival. */
+/** One by one, in the order of their arrival. */
 export class DelayedPuts {
   #hold = 0;
   readonly held: (() => void)[] = [];

@@ -2,7 +2,7 @@ import { createContext } from '../../src/shared/context.ts';
 import { parseConfig } from '../../src/shared/platform/config/config.ts';
 import { createStackDeletion } from '../../src/workers/stacks/delete-stacks.ts';
 
-// A process that deletes the data of deleted stacks, slowly, so that a test can kill it.
+// Deletes slowly, so that a test can kill the process.
 
 const config = parseConfig(process.env);
 const databaseUrl = process.env['HOLDFAST_DATABASE_URL'] ?? '';

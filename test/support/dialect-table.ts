@@ -36,7 +36,7 @@ type Verdict = 'taken' | 'refused';
 
 interface Bodies {
   readonly own: Readonly<Record<DialectName, BodyOf>>;
-  /** How each dialect handles the other's body, where they differ. */
+  /** Where the dialects differ. */
   readonly crossed: Readonly<Record<DialectName, Verdict>> | null;
 }
 
@@ -61,7 +61,7 @@ const packs = '/api/orgs/:organization/policypacks';
 const groups = '/api/orgs/:organization/policygroups';
 const tokenPaths = ['/api/user/tokens', '/api/orgs/:organization/tokens', '/api/orgs/:organization/teams/:team/tokens'];
 
-/** Routes of people, tokens, issuers and rules: their requests and responses have no dialects. Other tests call them. */
+/** Routes of people, tokens, issuers and rules have no dialects. Other tests call them. */
 export const withoutDialects: readonly string[] = [
   'GET /api/embeds/badge.svg',
   'GET /api/embeds/updates.atom',
@@ -179,7 +179,6 @@ const config = { 'proj:a': { string: 'v', secret: false, object: false } };
 const environment = { 'git.head': 'abc' };
 const named = { orgName: text, projectName: 'proj', stackName: 'dev', tags: {} };
 export const document = deployment(1);
-/** The text of the state in a scene with a saved checkpoint. */
 export const base = JSON.stringify(document);
 const verbatim = { version: 3, sequenceNumber: 1 };
 

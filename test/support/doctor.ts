@@ -11,7 +11,7 @@ import { diskFolder } from '../../testkit/memory-folder.ts';
 import { findFreePort } from '../../testkit/server-process.ts';
 import { until } from './until.ts';
 
-/** An embedded server as its own process, with durable settings, for the doctor to visit. */
+/** Its own process, with durable settings. */
 export interface VisitedServer extends AsyncDisposable {
   readonly url: string;
   readonly dataDir: string;
@@ -56,10 +56,10 @@ export interface Listener extends AsyncDisposable {
   readonly url: string;
 }
 
-/** Changes what a proxy does with a request; true: it has answered. */
+/** True: the proxy has answered. */
 export type Meddle = (incoming: IncomingMessage, response: ServerResponse) => boolean;
 
-/** An HTTP proxy before a server. `holds`: it passes a response on when it is complete. */
+/** `holds`: the proxy passes a response on when it is complete. */
 export async function openHttpProxy(
   target: string,
   options: {

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { withDatabase } from './global-setup.ts';
 
-/** A database for a test of migrations, without any table unless it is a copy. */
+/** For a test of migrations, without any table unless it is a copy. */
 export interface EmptyDatabase extends AsyncDisposable {
   readonly name: string;
   readonly url: string;

@@ -8,7 +8,7 @@ import { query } from './database.ts';
 import { deployment, gzipped, ok, type TestStack } from './state.ts';
 import type { TestApp } from './test-app.ts';
 
-/** Chunks of a few kB and chains of a few versions, so that small states show what large ones do. */
+/** Small states then show what large ones do. */
 const smallShape: EncodingShape = {
   keyEvery: 8,
   groupSize: 4,
@@ -33,13 +33,13 @@ export async function makeDue(app: TestApp, stack?: TestStack): Promise<void> {
   );
 }
 
-/** Makes all states due and encodes those that can be. Returns how many versions were encoded. */
+/** Makes all states due first. Returns how many versions were encoded. */
 export async function encodeAll(app: TestApp, encoder = createEncoder(app)): Promise<number> {
   await makeDue(app);
   return encodeVersions(app.context, { encoder });
 }
 
-/** A state of `count` resources, of which those at these positions have other outputs. */
+/** The resources at these positions have other outputs. */
 export function stateOf(count: number, changes: Readonly<Record<number, string>> = {}): string {
   const document = deployment(count);
   const resources = document.deployment['resources'] as { urn: string; outputs: object }[];
@@ -56,7 +56,7 @@ export async function importVersion(app: TestApp, stack: TestStack, text: string
   await ok(app.call('POST', `${stack.path}/import`, { auth: stack.auth, ...gzipped(text) }));
 }
 
-/** Adds versions of which each has two other resources than the first. Returns their texts. */
+/** Each version has two other resources than the first. Returns their texts. */
 export async function importVersions(app: TestApp, stack: TestStack, count: number): Promise<string[]> {
   const texts: string[] = [];
   for (let version = 1; version <= count; version++) {

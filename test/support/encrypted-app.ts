@@ -1,8 +1,6 @@
 import { setSettings } from './test-app.ts';
 
-/**
- * Runs the tests of another file with every document encrypted in the blob store, except those that a test wants in rows.
- */
+/** Encrypts every document in the blob store, except those that a test wants in rows. */
 export async function runEncrypted(importTests: () => Promise<unknown>): Promise<void> {
   setSettings({ HOLDFAST_ENCRYPT_DOCUMENTS: 'true', HOLDFAST_INLINE_BYTES: '1' });
   await importTests();

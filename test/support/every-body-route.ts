@@ -2,7 +2,7 @@ import { gzipSync } from 'node:zlib';
 import { createStack, gzipped, ok, type RunningUpdate, startUpdate, type TestStack } from './state.ts';
 import { cliAccept, type TestApp } from './test-app.ts';
 
-/** A route with a body, at a stack or update that is ready for the call. */
+/** Its stack or update is ready for the call. */
 export interface BodyRoute {
   readonly name: string;
   readonly kind: 'control' | 'payload';
@@ -13,7 +13,7 @@ export interface BodyRoute {
   readonly valid: string;
 }
 
-/** Stacks and updates in the states that the routes need; rejected calls leave them so. */
+/** In the states that the routes need; rejected calls leave them so. */
 export interface Scene {
   readonly idle: TestStack;
   readonly waiting: TestStack & { readonly updatePath: string };
@@ -41,7 +41,7 @@ export const routeNames = {
 } as const;
 export const allRouteNames = [...routeNames.payload, ...routeNames.control];
 
-/** A small document with content that must survive: big numbers, escapes, odd keys. */
+/** Big numbers, escapes and odd keys must survive. */
 export const baseDocument =
   '{"version":3,"deployment":{"manifest":{"time":"2026-01-01T00:00:00Z","magic":"","version":""},"resources":[],"n":1.0}}';
 
@@ -145,7 +145,7 @@ export function headersOf(route: BodyRoute, extra: Readonly<Record<string, strin
   return { Accept: cliAccept, 'Content-Type': 'application/json', Authorization: route.auth, ...extra };
 }
 
-/** A gzip body that inflates to `bytes` spaces in a string of JSON. */
+/** Gzip that inflates to `bytes` spaces in a string of JSON. */
 export function bomb(bytes: number): Buffer {
   const filler = Buffer.alloc(bytes, 0x20);
   return gzipSync(Buffer.concat([Buffer.from('{"a":"'), filler, Buffer.from('"}')]), { level: 9 });

@@ -2,9 +2,8 @@ import type pg from 'pg';
 import { until } from './until.ts';
 
 /**
- * Vacuums and analyzes, all tables unless some are named, so that plans are the same each time: the statistics are made from more rows
- * than the usual sample, and all rows are visible to all, however long another session, such as autovacuum's, keeps an older snapshot, and
- * however few rows are dead.
+ * All tables unless some are named, so that plans are the same each time: the statistics are made from more rows than the usual sample, and
+ * all rows are visible to all, however long another session, such as autovacuum's, keeps an older snapshot, and however few rows are dead.
  */
 export async function analyzeExactly(client: pg.Client, ...tables: readonly string[]): Promise<void> {
   await client.query('set default_statistics_target = 1000');

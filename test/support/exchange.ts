@@ -12,7 +12,7 @@ export interface Trusting {
   readonly issuer: TestIssuer;
 }
 
-/** Registers the issuer with the policies in the vendor's format. */
+/** The policies are in the vendor's format. */
 export async function trust(
   app: TestApp,
   issuer: TestIssuer,
@@ -51,7 +51,7 @@ export function exchange(
   });
 }
 
-/** Exchanges a new id token and returns the authorization that it gives. */
+/** Returns the authorization that a new id token gives. */
 export async function signIn(
   app: TestApp,
   { issuer, organization }: Trusting,

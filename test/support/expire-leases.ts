@@ -4,7 +4,7 @@ import { compactEndedUpdates, deleteKeptJournals } from '../../src/workers/state
 import { endExpiredUpdates } from '../../src/workers/updates/expire-leases.ts';
 import { until } from './until.ts';
 
-/** The three background tasks that end updates and clear up their journals. Returns how many updates it ended. */
+/** Runs the three background tasks that end updates and clear up their journals. Returns how many updates were ended. */
 export async function expireLeases(context: AppContext): Promise<number> {
   const ended = await endExpiredUpdates(context);
   await compactEndedUpdates(context);

@@ -2,7 +2,7 @@ import type { BlobStore } from '../../src/shared/platform/blobs/blob-store.ts';
 import { openBlobStore } from '../../src/shared/platform/blobs/blob-stores.ts';
 import { withPut } from './replaced-put.ts';
 
-/** A file blob store whose puts of documents wait at a gate while it is shut. */
+/** Puts of documents wait at a gate while it is shut. */
 export async function openGatedBlobs(directory: string): Promise<{
   readonly blobs: BlobStore;
   readonly waiting: () => number;

@@ -5,7 +5,6 @@ import { createTeamRepository } from '../../src/shared/identity/team-repository.
 import { query } from './database.ts';
 import type { TestApp } from './test-app.ts';
 
-/** Somebody with a role in an organization, and their token. */
 export interface Person {
   readonly organizationId: string;
   readonly userId: string;
@@ -57,7 +56,7 @@ export function grant(
   });
 }
 
-/** Creates a team with these members and returns its id. */
+/** Returns the id of the team. */
 export async function team(
   app: TestApp,
   organizationId: string,

@@ -3,7 +3,7 @@ import { query } from './database.ts';
 import type { TestApp } from './test-app.ts';
 import { until } from './until.ts';
 
-/** Runs `work` while a transaction that has run `statement` is open; `end` commits or rolls back. */
+/** The transaction has run `statement`; `end` commits or rolls back. */
 export async function during<T>(
   app: TestApp,
   [statement, ...values]: readonly [string, ...unknown[]],
@@ -20,7 +20,7 @@ export async function during<T>(
   }
 }
 
-/** Waits until a transaction waits for that of `session`; `transactions`: until as many have, at once or one after the other. */
+/** Waits until as many transactions have waited for that of `session`, at once or one after the other. */
 export async function blockedBy(app: TestApp, session: pg.Client, transactions = 1): Promise<void> {
   const { rows } = await session.query('select pg_backend_pid() as pid');
   const blocked = `select pid || ' ' || xact_start as id from pg_stat_activity where $1 = any (pg_blocking_pids(pid))`;

@@ -1,4 +1,3 @@
-/** The routes of webhooks below the path of an organization or a stack. */
 export function hookRoutes(path: string): string[] {
   const hooks = `${path}/hooks`;
   return [

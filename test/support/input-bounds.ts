@@ -15,7 +15,7 @@ interface Schema {
   readonly oneOf?: readonly Schema[];
 }
 
-/** Texts without a maximum length, lists without a maximum count and maps without a maximum size in an input, by their paths. */
+/** Texts without a maximum length, lists without a maximum count and maps without a maximum size, by their paths. */
 export function listUnbounded(schema: Schema, path: string): string[] {
   if (schema.const !== undefined || schema.enum !== undefined) return [];
   const found = [...(schema.anyOf ?? []), ...(schema.allOf ?? []), ...(schema.oneOf ?? [])].flatMap((each) =>

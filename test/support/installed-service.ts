@@ -5,7 +5,7 @@ import { findFreePort } from '../../testkit/server-process.ts';
 import type { MachineCopy } from './machine-copy.ts';
 import { until } from './until.ts';
 
-/** Free addresses for a server that is not ours to configure in other ways. */
+/** For a server that is not ours to configure in other ways. */
 export interface ServiceAddresses {
   readonly url: string;
   readonly listen: string;
@@ -73,7 +73,7 @@ export async function startUnit(machine: MachineCopy, url: string): Promise<Inst
   return new InstalledService(machine.spawn('setpriv', ...ids, 'env', ...words), url);
 }
 
-/** Builds a newer release of a Debian package: with another version, and nothing else. */
+/** Another version, and nothing else. */
 export async function makeNewer(deb: string, [from, to]: readonly [string, string], target: string): Promise<void> {
   const script = `
     set -e

@@ -15,7 +15,7 @@ function poolOf(url: string): pg.Pool {
   return pool;
 }
 
-/** Runs one statement in a session that is kept for half a second, and that other statements may use. */
+/** The session is kept for half a second, and other statements may use it. */
 export async function runInKeptSession<R extends pg.QueryResultRow>(
   url: string,
   text: string,

@@ -1,7 +1,7 @@
 import { KeyRing } from '../../src/shared/secrets/key-ring.ts';
 import { parseMasterKeys } from '../../src/shared/secrets/master-key-list.ts';
 
-/** A ring of keys that are in the text themselves. */
+/** The keys are in the text themselves. */
 export function keyRingOf(text: string): KeyRing {
   return new KeyRing(new Map(parseMasterKeys(text).map(({ bytes, id }) => [id, bytes as Buffer])));
 }

@@ -36,9 +36,7 @@ interface KilledImport {
   readonly versions: number;
 }
 
-/**
- * Kills an import at ten points, each time after it has brought a version, and runs it to its end. Then, everything is there once.
- */
+/** Each time after the import has brought a version, and then runs it to its end. Everything is there once. */
 export async function killAtTenPoints(killed: KilledImport): Promise<void> {
   const { app, env, leastKills, organization, parallel, stacks, versions } = killed;
   const words = ['import', ...killed.words, '--organization', organization];

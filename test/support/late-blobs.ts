@@ -3,10 +3,7 @@ import { BlobStoreUnavailableError } from '../../src/shared/platform/blobs/blob-
 import { openBlobStore } from '../../src/shared/platform/blobs/blob-stores.ts';
 import { withPut } from './replaced-put.ts';
 
-/**
- * A file blob store behind a connection that can be frozen: a put then fails for the caller while its request is still
- * pending.
- */
+/** Behind a connection that can be frozen: a put then fails for the caller while its request is still pending. */
 export interface LateBlobs {
   readonly blobs: BlobStore;
   /** Pending requests. */

@@ -4,7 +4,6 @@ import { listOpenApps } from './test-app.ts';
 
 const settleLimitMs = 60_000;
 
-/** After each test no pool connection may be held and no body left in the payload store. */
 afterEach(async () => {
   for (const { context } of listOpenApps()) {
     const leaks = (): string[] => [

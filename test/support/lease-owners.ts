@@ -7,9 +7,9 @@ import { createStack, deployment, ok, type RunningUpdate, startUpdate, type Test
 import type { TestApp, TestResponse } from './test-app.ts';
 import { append, complete, getUpdate, saveState, saveVerbatim } from './update-calls.ts';
 
-/** Updates of a member of another user's stack, and events that end their lease. */
+/** Events end the lease of a member's update of another user's stack. */
 
-/** A stack of another user in which `login` is a member; `auth` is the member's. */
+/** `login` is a member; `auth` is the member's. */
 export interface Membership {
   readonly stack: TestStack;
   readonly login: string;
@@ -27,7 +27,7 @@ export async function join(app: TestApp): Promise<Membership> {
   return { owner, login, auth, tokenHash, stack: { ...owner, auth } };
 }
 
-/** An update of the member that has saved `r0` and whose lease is cached by every replica. */
+/** It has saved `r0`, and every replica caches its lease. */
 export async function leaveRunning(app: TestApp, { stack }: Membership, journal = true): Promise<RunningUpdate> {
   const update = await startUpdate(app, stack, { journal });
   await ok(journal ? append(app, update, creation(1, 'r0', stack)) : saveState(app, update, 1));

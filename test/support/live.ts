@@ -12,7 +12,7 @@ interface StreamEvent {
 export interface StreamOptions {
   /** Token or cookie. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Id of the last message that the client has had. */
+  /** Of the last message that the client has had. */
   readonly after?: string;
 }
 
@@ -30,7 +30,7 @@ export class LivePage implements Disposable {
     void this.#read();
   }
 
-  /** Opens the stream at a server and waits for its first message, or for its end. */
+  /** Waits for the first message, or for the end of the stream. */
   static async open(url: string, topics: readonly string[], { after, headers }: StreamOptions): Promise<LivePage> {
     const closing = new AbortController();
     const response = await fetch(`${url}${queryPath('live.subscribe', { topics })}`, {
@@ -52,7 +52,7 @@ export class LivePage implements Disposable {
     return this.events.findLast(({ id }) => id !== '')?.id;
   }
 
-  /** Code of the error that has ended the stream; null: it has not, or without one. */
+  /** The error has ended the stream; null: it has not, or without one. */
   get error(): string | null {
     return this.events.find(({ event }) => event === 'serialized-error')?.data.data.code ?? null;
   }

@@ -4,7 +4,6 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 
-/** What a command in a copy has printed, and its exit code. */
 export interface CopyResult {
   readonly code: number;
   readonly output: string;

@@ -9,7 +9,10 @@ import type { TableCopyRepository } from '../../src/shared/backup/table-copy-rep
 import { once } from '../../src/shared/platform/blobs/blob-streams.ts';
 import { MemoryBlobs } from './memory-blobs.ts';
 
-/** Backs up so many blobs, all of which an earlier backup has, and prunes. Prints how many blobs the new backup has. A program, so that its heap can be small. */
+/**
+ * Backs up many blobs, all of which an earlier backup has, and prunes. Prints how many blobs the new backup has. A program, so that its
+ * heap can be small.
+ */
 
 const count = Number(process.argv[2]);
 const blobsOfList = 2_000;

@@ -7,7 +7,7 @@ import {
   BlobStoreUnavailableError,
 } from '../../src/shared/platform/blobs/blob-store.ts';
 
-/** Blobs in memory, listed in an order of choice, which can be away. */
+/** Listed in an order of choice; they can be away. */
 export class MemoryBlobs implements BlobStore {
   readonly blobs = new Map<string, Buffer>();
   isAway = false;

@@ -11,7 +11,7 @@ import {
 /** Answers one request instead of the server. */
 export type Fault = (response: ServerResponse, operation: Operation, stored: Buffer | undefined) => void;
 
-/** A working S3 server that keeps objects in memory, with one upload of parts for each key at a time, and a store that uses it without retries. */
+/** Objects are in memory, with one upload of parts for each key at a time. The store makes no retries. */
 export interface MemoryS3 extends Pick<FakeS3, 'store' | 'close'> {
   readonly objects: Map<string, Buffer>;
   readonly url: string;

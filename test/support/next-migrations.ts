@@ -4,7 +4,7 @@ import path from 'node:path';
 
 const directory = path.join(import.meta.dirname, '../../migrations');
 
-/** Migrations of this release that run without a transaction, and the number of their statements. */
+/** With the number of their statements. */
 export const splitMigrations: Readonly<Record<string, number>> = {
   '0036_stack_troubles': 16,
   '0037_delivery': 8,
@@ -20,7 +20,7 @@ export const splitMigrations: Readonly<Record<string, number>> = {
   '0089_limits_and_holds': 9,
 };
 
-/** Migrations as a later release may have them, by name: each way in which one may run, once. */
+/** As a later release may have them: each way in which a migration may run, once. */
 export const nextMigrations: Readonly<Record<string, string>> = {
   '9001_stack_notes': `
 alter table stacks add column note text not null default '';
@@ -89,7 +89,7 @@ export class MigrationFolder implements AsyncDisposable {
     this.directory = folder;
   }
 
-  /** Has those of this release, or only `names` of them. */
+  /** All of this release, or only `names`. */
   static async create(names?: readonly string[]): Promise<MigrationFolder> {
     const folder = new MigrationFolder(await mkdtemp(path.join(tmpdir(), 'holdfast-migrations-')));
     for (const name of names ?? (await MigrationFolder.listBaseline()))

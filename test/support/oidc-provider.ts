@@ -20,7 +20,7 @@ export class TestProvider implements AsyncDisposable {
   readonly #server: Server;
   #handler: (request: IncomingMessage, response: ServerResponse) => void = () => {};
   #key: SigningKey | null = null;
-  /** Changes the claims of the next ID token, which is signed again. */
+  /** The token is signed again. */
   tamper: ((claims: JWTPayload) => JWTPayload) | null = null;
   /** Answers 503 to everything. */
   isDown = false;
@@ -34,7 +34,7 @@ export class TestProvider implements AsyncDisposable {
     this.#groupsScope = groupsScope;
   }
 
-  /** `redirectUri`: of the client; `groupsScope`: the scope for which the provider tells groups. */
+  /** `redirectUri` is the client's; for `groupsScope`, the provider tells groups. */
   static async start(redirectUri: string, groupsScope = 'groups'): Promise<TestProvider> {
     const server = createServer();
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

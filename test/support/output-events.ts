@@ -7,7 +7,7 @@ export const environment = { 'git.head': 'ab12'.repeat(10), 'git.dirty': 'false'
 export const create = (app: TestApp, { auth, path }: TestStack, dryRun: boolean, head: object = environment) =>
   app.call('POST', `${path}/update`, { auth, body: { options: { dryRun }, metadata: { environment: head } } });
 
-/** Runs an update or a preview after which the stack has these outputs; it had `url` and `name`. */
+/** Afterwards, the stack has these outputs; it had `url` and `name`. */
 export async function run(
   app: TestApp,
   stack: TestStack,

@@ -1,7 +1,7 @@
 import { Value } from 'typebox/value';
 import { type OutputName, outputs, schemaId } from '../../src/cli/output/outputs.ts';
 
-/** The name of what a command prints with --json; undefined if these are not the words of such a command. */
+/** Undefined if the words are of no command with --json. */
 function outputNameOf(words: readonly string[]): OutputName | undefined {
   // The longest first: its words may begin with those of another command.
   const names = (Object.keys(outputs) as OutputName[]).sort((one, other) => other.length - one.length);

@@ -8,8 +8,8 @@ import { throwawayFlags } from './shared-postgres.ts';
 import type { TestDatabase } from './test-app.ts';
 
 /**
- * Starts a Postgres for one test and migrates its database. For tests of what Postgres may clean up: a transaction
- * anywhere on a server keeps rows that were deleted after it began, in the other databases too.
+ * Migrates the database. For tests of what Postgres may clean up: a transaction anywhere on a server keeps rows that were deleted after it
+ * began, in the other databases too.
  */
 export async function createDatabaseOnOwnServer(): Promise<TestDatabase> {
   const logger = createLogger({ level: 'warn' });

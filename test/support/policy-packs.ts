@@ -22,7 +22,7 @@ export const namedPolicy = {
 
 export const smallArchive = gzipSync('the files of a policy pack');
 
-/** The path and query of an address that the server gave out. */
+/** The address is from the server. */
 export function pathOf(address: string): string {
   const { pathname, search } = new URL(address);
   return `${pathname}${search}`;

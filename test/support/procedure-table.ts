@@ -10,7 +10,7 @@ const newHook = {
   ...{ events: [], groups: [] },
 };
 
-/** What each procedure needs, and the rest of its input. A test fails for a procedure that is missing here. */
+/** With the rest of the input. A test fails for a procedure that is missing here. */
 export const procedureTable: Record<
   string,
   { readonly needs: Need; readonly input?: object | ((place: object) => object) }

@@ -1,13 +1,13 @@
 import { gzipSync } from 'node:zlib';
 import type { RandomSource } from '../faults/support/chaos.ts';
 
-/** The targets of a fuzz run's requests, and the credentials they may use. */
+/** With the credentials that requests may use. */
 export interface Targets {
   readonly paths: readonly string[];
   readonly credentials: readonly string[];
 }
 
-/** One connection: chunks that are written one after another, and how the client disconnects. */
+/** Chunks are written one after another. */
 export interface FuzzCase {
   readonly chunks: readonly Buffer[];
   /**

@@ -11,13 +11,13 @@ export interface Received {
   readonly body: string;
 }
 
-/** What to respond: a status, or a status with a body. */
+/** A status, or a status with a body. */
 type Answer = number | { readonly status: number; readonly body?: string; readonly headers?: Record<string, string> };
 
 /** A server outside that gets what Holdfast sends. */
 export class Receiver implements AsyncDisposable {
   readonly received: Received[] = [];
-  /** Called for each request; it is answered when the promise settles. */
+  /** Each request is answered when the promise settles. */
   answer: (request: Received) => Answer | Promise<Answer> = () => 200;
   /** Most requests at once. */
   most = 0;

@@ -4,7 +4,7 @@ import { Redis, type RedisOptions } from 'ioredis';
 
 const chunkBytes = 512 * 1024 + 16;
 
-/** An attacker who may do everything in Redis and has no other access. */
+/** May do everything in Redis and has no other access. */
 export class RedisAttacker {
   readonly redis: Redis;
   readonly queue: Queue;
@@ -22,7 +22,7 @@ export class RedisAttacker {
     return jobId;
   }
 
-  /** Stores a body where a worker would look for it. */
+  /** Where a worker would look for the body. */
   async plant(body: Buffer, key: string = randomUUID()): Promise<string> {
     const chunks = Math.ceil(body.length / chunkBytes);
     for (let at = 0; at < chunks; at++)

@@ -19,7 +19,7 @@ export function listRoutes(app: App): string[] {
   return routes;
 }
 
-/** Where the procedures of the dashboard are: they have tests of their own, and are not in the OpenAPI document. */
+/** The procedures of the dashboard have tests of their own, and are not in the OpenAPI document. */
 export const procedureRoutes = [
   'GET /trpc/:procedures',
   'POST /trpc/:procedures',
@@ -28,7 +28,7 @@ export const procedureRoutes = [
   'GET /trpc/states/:organization/:project/:stack/:stackVersion',
 ];
 
-/** Bodies that routes accept, by how their paths end; the others accept any object. */
+/** By how the paths of routes end; the others accept any object. */
 const bodySamples: Readonly<Record<string, object>> = {
   ':project': { stackName: 'dev' },
   organizations: { name: 'new' },
@@ -46,7 +46,7 @@ const bodySamples: Readonly<Record<string, object>> = {
   renew_lease: { duration: 300 },
 };
 
-/** A body that the route accepts; `path` is its pattern. */
+/** `path` is the pattern of the route. */
 export function bodySampleOf(path: string): object {
   const [, sample] = Object.entries(bodySamples).find(([end]) => path.endsWith(`/${end}`)) ?? [];
   return sample ?? {};

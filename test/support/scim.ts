@@ -27,7 +27,7 @@ export async function provisioningToken(app: TestApp, organization: string): Pro
   return `Bearer ${token}`;
 }
 
-/** An identity provider, calling as Entra ID and Okta do: its own types, and nothing of our protocol. */
+/** Calls as Entra ID and Okta do: its own types, and nothing of our protocol. */
 export class Provider {
   readonly app: TestApp;
   readonly organization: string;

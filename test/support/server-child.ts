@@ -7,12 +7,12 @@ import { holdfastProgram } from '../../testkit/holdfast-program.ts';
 import { masterKeys, type TestDatabase } from './test-app.ts';
 import { until } from './until.ts';
 
-/** `holdfast server` as its own process with its own memory. */
+/** Its own process with its own memory. */
 export interface ServerChild extends AsyncDisposable {
   [Symbol.asyncDispose](): Promise<void>;
   readonly pid: number;
   readonly port: number;
-  /** Base URL of the management listener; empty when there is no separate one. */
+  /** Of the management listener; empty when there is no separate one. */
   readonly management: string;
   /** Log lines so far. */
   lines(): { level: string; msg: string }[];

@@ -1,4 +1,4 @@
-/** How many ticks of the event loop pass during the work: its time slices, between which other requests are served. */
+/** Ticks of the event loop during the work, between which other requests are served. */
 export async function slicesOf(work: () => Promise<unknown>): Promise<number> {
   let slices = 0;
   let next = setImmediate(function count() {

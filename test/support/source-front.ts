@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, request, type Server, type ServerRe
 import type { AddressInfo } from 'node:net';
 import type { TestApp } from './test-app.ts';
 
-/** Answers a call instead of the server behind; false if it does not. */
+/** False: the server behind answers. */
 export type Intercept = (call: IncomingMessage, response: ServerResponse) => boolean;
 
 /** A real HTTP server that an import reads from. */
@@ -14,7 +14,7 @@ export interface SourceFront extends AsyncDisposable {
   intercept: Intercept;
 }
 
-/** Makes an app listen, behind a front that may answer for it. */
+/** The front may answer for the app. */
 export async function listenBehindFront(app: TestApp): Promise<SourceFront> {
   const behind = new URL(await app.app.listen({ host: '127.0.0.1', port: 0 }));
   return startFront((call, response) => {

@@ -4,7 +4,6 @@ import { query } from './database.ts';
 import type { TestStack } from './state.ts';
 import type { TestApp } from './test-app.ts';
 
-/** A resource of a test; others are named by `name`. */
 export interface TestResource {
   readonly name: string;
   readonly type?: string;

@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib';
 import type { TestApp, TestResponse } from './test-app.ts';
 
-/** A stack with a member's token, as the starting point of a test. */
+/** With a member's token. */
 export interface TestStack {
   readonly auth: string;
   readonly path: string;
@@ -29,7 +29,7 @@ export interface RunningUpdate {
   readonly version: number;
 }
 
-/** Creates and starts an update, with journaling only when requested. */
+/** Journaling only when requested. */
 export async function startUpdate(
   app: TestApp,
   stack: TestStack,
@@ -49,7 +49,7 @@ export async function startUpdate(
   return { id, path, lease: `update-token ${started.json.token}`, version: started.json.version as number };
 }
 
-/** A deployment document with `count` resources under a root stack. */
+/** `count` resources under a root stack. */
 export function deployment(count: number, note = ''): { version: number; deployment: Record<string, unknown> } {
   const resources = Array.from({ length: count }, (_, index) => ({
     urn: `urn:pulumi:dev::proj::pulumi:index:Stash::r${index}`,

@@ -1,10 +1,9 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
-/** A TCP proxy whose traffic a test can stop or cut. */
 export interface TcpProxy extends AsyncDisposable {
   [Symbol.asyncDispose](): Promise<void>;
-  /** The given URL with its host and port replaced by the proxy's. */
+  /** With the host and port of the proxy. */
   readonly url: string;
   /** Stops forwarding, but keeps connections open and accepts new ones: a host that hangs. */
   hang(): void;
@@ -24,7 +23,6 @@ export interface TcpProxy extends AsyncDisposable {
   connections(): number;
 }
 
-/** Opens a proxy to the host and port of `target`. */
 export async function openTcpProxy(target: string): Promise<TcpProxy> {
   let goal = new URL(target);
   const pairs = new Set<readonly [client: Socket, server: Socket]>();

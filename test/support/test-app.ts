@@ -34,7 +34,7 @@ export interface TestDatabase extends AsyncDisposable {
 export const masterKeys = KeyRing.generate();
 const openApps = new Set<TestApp>();
 
-/** Clones the template, or another database without sessions, unchanged. Drop it with `await using` or in afterAll. */
+/** Clones the template, or another database without sessions. Drop it with `await using` or in afterAll. */
 export async function createTestDatabase(original?: TestDatabase): Promise<TestDatabase> {
   const server = process.env['HOLDFAST_TEST_DATABASE_URL'];
   if (server === undefined) throw new Error('No test database: run through the integration or contracts project');
@@ -59,12 +59,12 @@ async function runOnServer(url: string, statement: string): Promise<number> {
 }
 
 export interface TestAppOptions {
-  /** Lets several apps share one database and data folder, like replicas. */
+  /** Apps that share both are like replicas. */
   readonly database?: TestDatabase;
   readonly dataDir?: string;
   readonly settings?: TestSettings;
   readonly overrides?: ContextOverrides;
-  /** A key ring of the test's own, in the format of HOLDFAST_MASTER_KEYS. */
+  /** In the format of HOLDFAST_MASTER_KEYS. */
   readonly masterKeys?: string;
   /** Where log lines go; discarded by default. */
   readonly log?: { write(line: string): void };
@@ -79,14 +79,14 @@ export interface TestResponse {
   readonly json: any;
 }
 
-/** One process of the service, embedded in the test: API and job handlers, with its own pool. */
+/** API and job handlers, embedded in the test, with their own pool. */
 export interface TestApp extends AsyncDisposable {
   [Symbol.asyncDispose](): Promise<void>;
   readonly app: App;
   readonly context: ApiContext;
   readonly database: TestDatabase;
   readonly dataDir: string;
-  /** Creates a user with a role in the organization (created if missing) and returns an API token. */
+  /** Creates the organization if it is missing. Returns an API token. */
   createUser(organization: string, role: Role, login?: string): Promise<string>;
   /** Calls the API like the CLI: JSON in, JSON out. `auth` is the whole Authorization header. */
   call(method: string, url: string, options?: CallOptions): Promise<TestResponse>;
@@ -132,7 +132,7 @@ export function startRolesBy(start: (parts: RoleParts) => Promise<Roles>): void 
   startRoles = start;
 }
 
-/** Whether apps of this test file pass bodies to workers through Redis. */
+/** Bodies pass to workers through Redis. */
 export function isClustered(): boolean {
   return startRoles !== startEmbedded;
 }
@@ -193,7 +193,7 @@ export function testReplica(of: TestApp): TestApp {
   return testApp(() => ({ database: of.database, dataDir: of.dataDir }));
 }
 
-/** An app for all tests of a file: started before the first of them and closed after the last. */
+/** Started before the first test of a file and closed after the last. */
 export function testApp(options: TestAppOptions | (() => TestAppOptions) = {}): TestApp {
   let started: TestApp | null = null;
   const running = (): TestApp => {

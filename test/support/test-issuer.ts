@@ -14,12 +14,12 @@ interface SigningKey {
   readonly jwk: Readonly<Record<string, unknown>>;
 }
 
-/** What the issuer answers a path with instead of its document; null: as usual. */
+/** In place of its document; null: as usual. */
 export type Answer =
   | ((request: { readonly path: string }, response: import('node:http').ServerResponse) => void)
   | null;
 
-/** An issuer of id tokens, like that of a CI system, behind HTTPS with a certificate of a private authority. */
+/** Like that of a CI system, behind HTTPS with a certificate of a private authority. */
 export class TestIssuer implements AsyncDisposable {
   readonly url: string;
   /** Paths that were asked for. */
@@ -72,7 +72,7 @@ export class TestIssuer implements AsyncDisposable {
     return new Outgoing({ allow: parsed.list, ca: readFileSync(this.caFile, 'utf8'), resolve });
   }
 
-  /** Publishes another key and signs with it from now on. */
+  /** Signs with it from now on. */
   async addKey(algorithm: string): Promise<SigningKey> {
     const key = await makeKey(algorithm, `key-${this.keys.length}-${Math.random().toString(36).slice(2)}`);
     this.keys.push(key);
@@ -117,7 +117,7 @@ export class TestIssuer implements AsyncDisposable {
   }
 }
 
-/** A key that no issuer publishes unless the test does. */
+/** No issuer publishes it unless the test does. */
 export async function makeKey(algorithm: string, kid: string): Promise<SigningKey> {
   const { privateKey, publicKey } = await generateKeyPair(algorithm, { extractable: true });
   return { kid, algorithm, privateKey, jwk: { ...(await exportJWK(publicKey)), kid, alg: algorithm, use: 'sig' } };

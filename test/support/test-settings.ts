@@ -1,7 +1,7 @@
 import { type Config, parseConfig } from '../../src/shared/platform/config/config.ts';
 import type { Tuning } from '../../src/shared/platform/config/tuning.ts';
 
-/** Settings by the names of their environment variables, and values that no setting says by their names. */
+/** With values that no setting says by their names. */
 export type TestSettings = Partial<Tuning> & { readonly [name: `HOLDFAST_${string}`]: string };
 
 /** The configuration of a process with these settings. */

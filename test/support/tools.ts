@@ -1,7 +1,7 @@
 import { describe } from '@jest/globals';
 import { ensureToolchain, type ToolName } from '../../testkit/toolchain/toolchain.ts';
 
-/** Why tests with these tools must be skipped, which is also printed; null when they can run. Throws in CI instead. */
+/** The reason is also printed; null when the tests can run. Throws in CI instead. */
 async function reasonToSkip(tools: readonly ToolName[]): Promise<string | null> {
   try {
     await ensureToolchain({ only: [...tools] });
@@ -14,13 +14,13 @@ async function reasonToSkip(tools: readonly ToolName[]): Promise<string | null> 
   }
 }
 
-/** Defines tests that need tools, and skips them where the tools are not available. */
+/** Skips the tests where the tools are not available. */
 export async function describeWithTools(name: string, tools: readonly ToolName[], define: () => void): Promise<void> {
   if ((await reasonToSkip(tools)) === null) describe(name, define);
   else describe.skip(name, define);
 }
 
-/** Whether the tools are available; prints a message if not. */
+/** Prints a message if not. */
 export async function hasTools(tools: readonly ToolName[]): Promise<boolean> {
   return (await reasonToSkip(tools)) === null;
 }

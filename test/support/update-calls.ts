@@ -39,7 +39,7 @@ export async function getUpdate(
   return (await ok(app.call('GET', update.path, { auth: stack.auth }))).json;
 }
 
-/** Makes the update's lease, or its wait for the start, expire one second ago. */
+/** One second ago: its lease, or its wait for the start. */
 export async function expire(app: TestApp, updateId: string): Promise<void> {
   await query(app, `update updates set expires_at = clock_timestamp() - interval '1 second' where id = $1`, [updateId]);
 }

@@ -28,7 +28,7 @@ export async function deliverDue(app: TestApp): Promise<number> {
   return made;
 }
 
-/** Ends the pauses after failed attempts, and the claims of processes that died. */
+/** Also ends the claims of processes that died. */
 export async function endPauses(app: TestApp): Promise<void> {
   await query(app, 'update webhook_deliveries set next_at = now(), claimed_until = null');
 }

@@ -16,16 +16,16 @@ export interface WireAnswer {
   readonly json: any;
 }
 
-/** Writes to the server's socket; the responses are in `answers` once they arrive. */
+/** The responses are in `answers` once they arrive. */
 export interface WireConnection {
   write(data: string | Buffer): Promise<void>;
   /** The next response; null when the server closes the connection without one. */
   answer(limitMs?: number): Promise<WireAnswer | null>;
-  /** The status of an interim response such as 100; fails when something else arrives. */
+  /** Such as 100; fails when something else arrives. */
   interim(): Promise<number>;
   /** Breaks the connection, like a killed client. */
   destroy(): void;
-  /** Closes the sending direction and leaves the other one open. */
+  /** The other direction stays open. */
   end(): void;
 }
 
@@ -67,7 +67,7 @@ export class WireServer {
     }
   }
 
-  /** A request with head and body, closed afterwards. `headers` are added to Host, Connection and Content-Length. */
+  /** Closes the connection afterwards. `headers` are added to Host, Connection and Content-Length. */
   request(
     method: string,
     target: string,
@@ -172,7 +172,7 @@ class SocketConnection implements WireConnection {
   }
 }
 
-/** Removes one HTTP response from the received data; null when it is not complete yet. */
+/** Returns null when the response is not complete yet. */
 function takeAnswer(received: Buffer, closed: boolean): { answer: WireAnswer; bytes: number } | null {
   const headEnd = received.indexOf('\r\n\r\n');
   if (headEnd < 0) return null;
@@ -230,7 +230,7 @@ function takeChunks(rest: Buffer): { body: Buffer; bytes: number } | null {
   }
 }
 
-/** The response is the CLI's error shape: JSON whose `code` is the status. */
+/** JSON whose `code` is the status, as the CLI expects. */
 export function expectRejection(answer: WireAnswer | null, status: number | readonly number[]): void {
   const statuses = typeof status === 'number' ? [status] : status;
   if (answer === null) throw new Error(`The connection was closed without an answer instead of ${statuses.join('/')}`);
@@ -245,7 +245,7 @@ export function expectRejection(answer: WireAnswer | null, status: number | read
   expect(answer.json.message).not.toMatch(/node_modules|\bat .*\.ts|select |insert into/);
 }
 
-/** Runs `act`, and checks that no row changed, that no body is left in the payload store and that the server is well. */
+/** No row changed, no body is left in the payload store, and the server is well. */
 export async function expectNothingChanged<T>(server: WireServer, act: () => Promise<T>): Promise<T> {
   const before = await digestRows(server.app);
   const result = await act();
@@ -256,7 +256,7 @@ export async function expectNothingChanged<T>(server: WireServer, act: () => Pro
   return result;
 }
 
-/** Waits until no body and no job is under way; fails when that does not happen. */
+/** No body and no job is under way. */
 export async function settled(app: TestApp): Promise<void> {
   const deadline = Date.now() + waitLimitMs;
   const busy = () => {

@@ -37,7 +37,7 @@ export async function bundleDir(
   return dir;
 }
 
-/** Returns the paths of all TypeScript files below a directory, sorted. */
+/** Paths of TypeScript files, sorted. */
 export async function listSources(directory: string): Promise<string[]> {
   const names = await readdir(directory, { recursive: true });
   return names

@@ -3,20 +3,14 @@ import { join } from 'node:path';
 import { bundleDir, listSources, root } from './bundle-dir.ts';
 import { buildBundle } from './node-bundle.ts';
 
-/**
- * Bundles the server. Its processes then need less than half of the CPU time to start. Returns the program to run with Node, in place of
- * `bin/holdfast.js`.
- */
+/** Bundled processes need less than half of the CPU time to start. Returns the program to run with Node, in place of `bin/holdfast.js`. */
 export async function bundleServer(): Promise<string> {
   const sources = await listSources(join(root, 'src'));
   const texts = await Promise.all(sources.map((file) => readFile(file)));
   return join(await bundleDir('server', [...sources, ...texts], (dir) => bundleServerInto(dir, root)), 'holdfast.mjs');
 }
 
-/**
- * Bundles the server whose sources are below `checkout` into a directory. The server finds its migrations beside the
- * package.json above that directory.
- */
+/** The server finds its migrations beside the package.json above that directory. */
 export async function bundleServerInto(dir: string, checkout: string): Promise<void> {
   const entryPoints = {
     main: join(checkout, 'src/main.ts'),

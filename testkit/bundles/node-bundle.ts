@@ -21,7 +21,7 @@ const nodeBundle = {
   logLevel: 'error',
 } satisfies BuildOptions;
 
-/** Builds a bundle of modules below `folder`; `more` overrides options. Returns the files of the bundle. */
+/** Modules below `folder`; `more` overrides options. Returns the files of the bundle. */
 export async function buildBundle(
   folder: string,
   entryPoints: Readonly<Record<string, string>>,

@@ -34,7 +34,7 @@ export interface FakeKms extends AsyncDisposable {
   listen(): Promise<void>;
 }
 
-/** A symmetric key with versions, like the keys of all services. */
+/** Symmetric, with versions, like the keys of all services. */
 export class FakeKey {
   isEnabled = true;
   readonly versions: Buffer[] = [randomBytes(32)];
@@ -70,7 +70,7 @@ export class FakeKey {
   }
 }
 
-/** Starts a service. `special` answers requests that are not for the KMS; it returns null for others. */
+/** `special` answers requests that are not for the KMS; it returns null for others. */
 export async function startFakeKms(
   answer: (request: FakeRequest, kms: FakeKms) => FakeAnswer,
   special: (request: FakeRequest) => FakeAnswer | null = () => null,

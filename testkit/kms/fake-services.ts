@@ -1,11 +1,11 @@
 import { type FakeAnswer, FakeKey, type FakeKms, type FakeRequest, startFakeKms } from './fake-kms.ts';
 
-/** A fake service, and the data that a process needs to use it. */
+/** With the data that a process needs to use it. */
 export interface FakeService extends AsyncDisposable {
   readonly kms: FakeKms;
   /** Creates a key, and returns its URL. */
   addKey(name: string): { readonly url: string; readonly key: FakeKey };
-  /** Environment of the process: variables of AWS and Google, or settings for Vault. */
+  /** Variables of AWS and Google, or settings for Vault. */
   readonly environment: Readonly<Record<string, string>>;
   /** Must not be in any message. */
   readonly secret: string;
@@ -178,7 +178,7 @@ export const fakeServices: readonly (readonly [string, () => Promise<FakeService
   ['Vault transit', startFakeVault],
 ];
 
-/** Sets variables of this process; returns a function that restores them. */
+/** Returns a function that restores the variables of this process. */
 export function setEnvironment(values: Readonly<Record<string, string>>): () => void {
   const before = new Map(Object.keys(values).map((name) => [name, process.env[name]]));
   Object.assign(process.env, values);

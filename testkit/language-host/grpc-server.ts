@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type ServerHttp2Stream } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 
-/** The messages of a response; a streaming call has several. A call stays open until its messages end. */
+/** A streaming call has several messages. A call stays open until they end. */
 export type Method = (request: Buffer) => AsyncIterable<Buffer> | Iterable<Buffer>;
 
 const unimplemented = '12';

@@ -14,7 +14,7 @@ export async function installLanguageHost(workspace: PulumiWorkspace): Promise<v
   await writeFile(join(plugin, 'pulumi-language-holdfast'), script, { mode: 0o755 });
 }
 
-/** Writes a program for our own language host, and installs the host. */
+/** Also installs our own language host. */
 export async function writeHostProgram(
   workspace: PulumiWorkspace,
   project: string,

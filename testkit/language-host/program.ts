@@ -4,14 +4,14 @@ import { join } from 'node:path';
 import { framed, headerBytes, serveGrpc } from './grpc-server.ts';
 import { encode, type Field, fieldOf } from './protobuf.ts';
 
-/** A resource of a program: a component, or a Thing of the test provider if it has a value. */
+/** A component, or a Thing of the test provider if it has a value. */
 export interface ProgramResource {
   readonly name: string;
   /** Name of the parent resource. Default: the stack. */
   readonly parent?: string;
   readonly value?: string;
   readonly dependsOn?: readonly string[];
-  /** The migration of its state: new names of the resource and of its children, by their old names. */
+  /** New names of the resource and of its children, by their old names. */
   readonly renames?: Readonly<Record<string, string>>;
 }
 
@@ -86,7 +86,7 @@ function thingFields(value: string): Field[] {
   ];
 }
 
-/** The response to a migration callback: the renamed resources; empty if there is nothing to rename. */
+/** The renamed resources; empty if there is nothing to rename. */
 function migrate(oldState: Buffer, renames: Readonly<Record<string, string>>): Buffer {
   const resources = JSON.parse(oldState.toString()) as OldResource[];
   const successors = resources.flatMap(({ urn }): [string, string][] => {
@@ -111,7 +111,7 @@ function migrate(oldState: Buffer, renames: Readonly<Record<string, string>>): B
   ]);
 }
 
-/** Calls a gRPC method. Rejects with the message of the server. */
+/** Rejects with the message of the server. */
 async function invoke(url: string, method: string, message: Buffer): Promise<Buffer> {
   const session = connect(url);
   try {

@@ -1,6 +1,6 @@
-/** The part of protobuf that the language host needs: strings, numbers and nested messages. */
+/** Strings, numbers and nested messages. */
 
-/** A field of a message to be encoded: text or bytes, a non-negative integer, or a nested message. */
+/** Text or bytes, a non-negative integer, or a nested message. */
 export type Field = readonly [number: number, value: string | number | Buffer];
 
 export function encode(fields: readonly Field[]): Buffer {

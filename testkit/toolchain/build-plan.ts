@@ -6,7 +6,6 @@ export class BuildPlan {
   #typicalDone = 0;
   #actualDone = 0;
 
-  /** Adds a build, with its duration on two idle cores in seconds. */
   expect(label: string, typicalSeconds: number): void {
     this.#pending.set(label, typicalSeconds);
   }

@@ -3,12 +3,12 @@ import { constants } from 'node:fs';
 import { access } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 
-/** A tool is not available on this machine. The message says what to install. Callers decide whether to skip or fail. */
+/** The message says what to install. Callers decide whether to skip or fail. */
 export class ToolUnavailableError extends Error {
   override readonly name = 'ToolUnavailableError';
 }
 
-/** A command of a build failed. The message contains the end of its output. */
+/** The message contains the end of the output. */
 export class CommandFailedError extends Error {
   override readonly name = 'CommandFailedError';
 }
@@ -26,7 +26,7 @@ export function report(line: string): void {
   process.stderr.write(`toolchain: ${line}\n`);
 }
 
-/** Runs `work` and reports every 20 s that it is still running, followed by the text of `more`. */
+/** Every 20 s, followed by the text of `more`. */
 export async function withProgress<T>(what: string, work: () => Promise<T>, more?: () => string): Promise<T> {
   const startedAt = Date.now();
   const elapsed = (): number => Math.round((Date.now() - startedAt) / 1000);
@@ -39,7 +39,7 @@ export async function withProgress<T>(what: string, work: () => Promise<T>, more
   }
 }
 
-/** Returns the absolute path of a program on PATH or in `extraDirs`; null if there is none. */
+/** The absolute path on PATH or in `extraDirs`; null if there is none. */
 export async function findOnPath(program: string, extraDirs: readonly string[] = []): Promise<string | null> {
   for (const dir of [...(process.env['PATH'] ?? '').split(delimiter), ...extraDirs]) {
     const path = join(dir, program);

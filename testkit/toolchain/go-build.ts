@@ -33,7 +33,7 @@ export interface GoBuild {
   finish?: (binDir: string) => Promise<void>;
 }
 
-/** A build of a Go module. `module` may be the path of any directory. */
+/** `module` may be the path of any directory. */
 export async function goBuild(recipe: GoBuild): Promise<CachedBuild> {
   const { label, typicalSeconds, standIns } = recipe;
   const compiling = recipe.isSeldomRun ? seldomRunFlags : compilerFlags;

@@ -10,7 +10,6 @@ export interface StandIns {
   modules: readonly string[];
 }
 
-/** Returns all inputs that the stand-ins of a build add. */
 export async function standInInputs({ folder }: StandIns): Promise<(string | Buffer)[]> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
   const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
@@ -20,9 +19,8 @@ export async function standInInputs({ folder }: StandIns): Promise<(string | Buf
 }
 
 /**
- * Writes the files to `dir` that make Go build `moduleDir` with stand-ins, and returns the flags for Go. A module whose stand-in has a
- * go.mod is replaced completely; in other modules, only the files with a stand-in are replaced. Go does not allow overlays in its module
- * cache, so such a module is first replaced by a link to its directory in the cache.
+ * Returns the flags for Go. A module whose stand-in has a go.mod is replaced completely; in other modules, only the files with a stand-in
+ * are replaced. Go does not allow overlays in its module cache, so such a module is first replaced by a link to its directory in the cache.
  */
 export async function prepareStandIns(
   go: string,

@@ -8,8 +8,7 @@ import { CommandFailedError, findOnPath, report, runCommand } from './command.ts
 const oldest = { major: 3, minor: 276 };
 
 /**
- * Returns the CLI on PATH if it can be used instead of building one: version 3.276 or a later 3.x, with the YAML host
- * in the same directory. With HOLDFAST_TEST_PULUMI=build only the pinned version is used.
+ * Version 3.276 or a later 3.x, with the YAML host in the same directory. With HOLDFAST_TEST_PULUMI=build only the pinned version is used.
  */
 export async function findFittingPulumi(): Promise<string | null> {
   if (process.env['HOLDFAST_TEST_PULUMI'] === 'build') return null;

@@ -19,7 +19,6 @@ export const pulumiVersions = { '3.276': '3.276.0', '3.142': '3.142.0' } as cons
 const oldPostgres = { '15': '15.18.0-beta.17', '17': '17.10.0-beta.17' } as const;
 const schemathesisVersion = '4.32.5';
 
-/** Versions of the Pulumi CLI that are built, by minor version. */
 export type PulumiVersion = keyof typeof pulumiVersions;
 
 /** How to build a tool. */
@@ -54,7 +53,7 @@ const yamlHost: GoBuild = {
   packagePath: 'github.com/pulumi/pulumi-yaml/cmd/pulumi-language-yaml',
 };
 
-/** Returns the recipe of a CLI with the YAML language host in the same directory, so that it can be put on PATH. */
+/** The YAML language host is in the same directory, so that it can be put on PATH. */
 function pulumi(version: PulumiVersion, more: Pick<GoBuild, 'typicalSeconds' | 'standIns'>): Recipe {
   const full = pulumiVersions[version];
   const builds = async (): Promise<CachedBuild[]> => {

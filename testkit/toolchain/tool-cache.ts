@@ -13,7 +13,7 @@ const lockPollMs = 250;
 const heartbeatMs = 5_000;
 const staleAfterMs = 60_000;
 
-/** Returns the directory of built tools. It is outside the repository and shared by all checkouts. */
+/** Outside the repository and shared by all checkouts. */
 export function cacheDir(): string {
   const own = process.env['HOLDFAST_TEST_CACHE'];
   if (own !== undefined && own !== '') return resolve(own);
@@ -21,7 +21,7 @@ export function cacheDir(): string {
   return join(xdg !== undefined && xdg !== '' ? xdg : join(homedir(), '.cache'), 'holdfast-test');
 }
 
-/** A tool that is built once for a given set of inputs. */
+/** Built once for a given set of inputs. */
 export interface CachedBuild {
   /** Name and version: the readable part of the directory name. */
   label: string;
@@ -35,12 +35,12 @@ export interface CachedBuild {
   build(dir: string): Promise<void>;
 }
 
-/** Returns the directory of a build's result, whether it exists yet or not. */
+/** Whether it exists yet or not. */
 export function buildDir(tool: CachedBuild): string {
   return join(cacheDir(), `${tool.label}-${inputsHash(tool.inputs)}`);
 }
 
-/** Builds the tool if needed and returns its directory. Safe to call from many processes at once. */
+/** If needed. Safe to call from many processes at once. */
 export async function ensureBuilt(tool: CachedBuild): Promise<string> {
   const root = cacheDir();
   const target = buildDir(tool);
@@ -93,8 +93,8 @@ async function removeLeftovers(dir: string, prefix: string): Promise<void> {
 }
 
 /**
- * Acquires a lock file and returns a function that releases it. A lock is abandoned if its process is gone (on the same
- * host) or if it was not touched for a minute.
+ * Returns a function that releases the lock. A lock is abandoned if its process is gone (on the same host) or if it was not touched for a
+ * minute.
  */
 export async function acquireLock(path: string, waitingFor: string): Promise<() => Promise<void>> {
   const content = JSON.stringify({ pid: process.pid, host: hostname(), id: randomUUID() });

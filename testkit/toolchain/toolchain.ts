@@ -42,10 +42,7 @@ const downloaded: readonly ToolName[] = [
   'openapi-typescript',
 ];
 
-/**
- * Returns the paths of tools. Missing tools are built into the cache, which takes minutes the first time and
- * milliseconds afterwards. Throws ToolUnavailableError if a tool is not available on this machine.
- */
+/** Missing tools are built into the cache, which takes minutes the first time and milliseconds afterwards. Throws ToolUnavailableError. */
 export async function ensureToolchain<Name extends ToolName>(options: {
   only: readonly Name[];
 }): Promise<Toolchain<Name>>;
@@ -56,13 +53,9 @@ export async function ensureToolchain(options?: { only: readonly ToolName[] }): 
   return paths;
 }
 
-/** Path of a tool, or why it is not available. */
 export type ToolOutcome = { path: string } | { error: ToolUnavailableError | CommandFailedError };
 
-/**
- * Prepares all tools, downloads in parallel with compilations, and reports the estimated time. A tool that is not available does not
- * prevent the others.
- */
+/** Downloads in parallel with compilations, and reports the estimated time. A tool that is not available does not prevent the others. */
 export async function makeTools(names: readonly ToolName[]): Promise<Map<ToolName, ToolOutcome>> {
   const outcomes = new Map<ToolName, ToolOutcome>();
   const missing = await listMissingBuilds(names);

@@ -26,7 +26,7 @@ export interface DemoProgram {
   readonly outputs: (stack: DemoStack, edition: Edition) => Record<string, unknown>;
 }
 
-/** Whether a stack is a production stack, whose databases are protected. */
+/** Its databases are protected. */
 export const isProduction = ({ stack }: DemoStack): boolean => stack.startsWith('prod');
 
 /** Tags that programs give to their resources. */

@@ -25,7 +25,6 @@ import { addTeamCommands } from './team-commands.ts';
 import { addTokenCommands } from './token-commands.ts';
 import { addUserCommands } from './user-commands.ts';
 
-/** Adds the commands of `holdfast admin`. */
 export function addAdminCommands(admin: Command, run: CommandRun): void {
   const open: OpenSession = () => new AdminSession(run.loadConfig(), run);
   admin.addHelpText(

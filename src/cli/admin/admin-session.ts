@@ -18,10 +18,9 @@ import { sendQueueNotifications } from '../../shared/updates/queue-notifications
 import type { CommandRun } from '../command-run.ts';
 import { withSiteStores } from './site-status.ts';
 
-/** Maximum wait for the database, in ms. Shorter than that of a server, because a person is waiting. */
+/** For the database. Shorter than a server's, because a person is waiting. */
 const maxWaitMs = 10_000;
 
-/** The command was rejected for the reason in the message. */
 export class CommandRefusedError extends OperatorError {
   override readonly name = 'CommandRefusedError';
 }
@@ -34,7 +33,6 @@ function refusedOnFencedSite(): CommandRefusedError {
   );
 }
 
-/** Resources of one admin command, opened on demand. */
 export class AdminSession {
   readonly config: Config;
   /** Writes to stderr: stdout is for the output of the command. */
@@ -52,12 +50,11 @@ export class AdminSession {
     return this.config.secrets.masterKeys ?? readMasterKeys(this.config.dataDir);
   }
 
-  /** How long a command waits for the services it needs. */
   get startWait(): StartWait {
     return { waitMs: Math.min(this.config.startWaitMs, maxWaitMs), logger: this.logger };
   }
 
-  /** Runs `work` with the database. Throws ConfigError, PendingMigrationsError, PartUnavailableError and CommandRefusedError. */
+  /** Throws ConfigError, PendingMigrationsError, PartUnavailableError and CommandRefusedError. */
   async withDatabase<T>(work: (db: Database) => Promise<T>): Promise<T> {
     const db = await openDatabase({ ...this.config.database, url: await this.#reachDatabase(), poolSize: 2 });
     const notifications = new NotificationSender({ db, logger: this.logger });
@@ -91,7 +88,7 @@ export class AdminSession {
     return database.url === null ? readRunningUrl(path.join(dataDir, 'postgres')) : Promise.resolve(database.url);
   }
 
-  /** Checks the stores, too: the servers of this site may not have run since the other site took over. Throws CommandRefusedError. */
+  /** Checks the stores, too: the servers of this site may not have run since the other site took over. */
   async #askSite(db: Database): Promise<void> {
     const { config, logger } = this;
     if (this.#isForFencedSite || this.#isOwn) return;
@@ -101,7 +98,7 @@ export class AdminSession {
     if (!this.#isOwn) throw refusedOnFencedSite();
   }
 
-  /** Runs `work` with the database, which may be a standby, or lack migrations. Throws ConfigError. */
+  /** The database may be a standby, or lack migrations. Throws ConfigError. */
   async withAnyDatabase<T>(work: (db: Database) => Promise<T>): Promise<T> {
     const { database } = this.config;
     const url = database.url === null ? await this.#reachDatabase() : acceptingAny(database.url);
@@ -115,10 +112,7 @@ export class AdminSession {
     }
   }
 
-  /**
-   * Runs `work` with the context of a server: database, blob store and, if there are any, master keys. Registers the keys only with
-   * `registersKeys`.
-   */
+  /** The context of a server: database, blob store and, if there are any, master keys. Registers the keys only with `registersKeys`. */
   async withContext<T>(work: (context: AppContext) => Promise<T>, overrides: ContextOverrides = {}): Promise<T> {
     const { config, logger, masterKeys } = this;
     await this.assertMayRun();
@@ -137,8 +131,8 @@ export class AdminSession {
   }
 
   /**
-   * Waits until the database accepts writes and returns its URL: HOLDFAST_DATABASE_URL, or the URL of the server that runs
-   * on the data directory.
+   * Waits until the database accepts writes. Without HOLDFAST_DATABASE_URL, it is the database of the server that runs on the data
+   * directory.
    */
   async #reachDatabase(): Promise<string> {
     const { dataDir, database } = this.config;
@@ -149,5 +143,5 @@ export class AdminSession {
   }
 }
 
-/** Opens the session of a command. Called only when the command runs, so that its help does not need the settings. */
+/** Called only when the command runs, so that its help does not need the settings. */
 export type OpenSession = () => AdminSession;

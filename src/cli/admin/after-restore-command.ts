@@ -10,7 +10,6 @@ import { endLeasesAfterLoss } from '../../shared/updates/rollback-detection/roll
 import type { OpenSession } from './admin-session.ts';
 import { operator } from './operator-name.ts';
 
-/** Adds `holdfast admin after-restore`. */
 export function addAfterRestoreCommand(admin: Command, open: OpenSession): void {
   admin
     .command('after-restore')
@@ -30,7 +29,7 @@ export function addAfterRestoreCommand(admin: Command, open: OpenSession): void 
 
 /**
  * Ends all running updates, and the sessions and sign-in links that the database contains again, and prolongs the time to restore deleted
- * stacks. Returns the number of ended updates.
+ * stacks.
  */
 export async function afterRestore(db: Database): Promise<number> {
   await createSignInLinkRepository(db).removeEveryones();
@@ -39,7 +38,6 @@ export async function afterRestore(db: Database): Promise<number> {
   return endUpdates(db);
 }
 
-/** Ends all running updates. Returns their number. */
 export async function endUpdates(db: Database): Promise<number> {
   const order = { isOrdered: true, why: 'after-restore', source: operatorSource(operator()) };
   const ended = (await db.inTransaction((tx) => endLeasesAfterLoss(tx, order))) ?? 0;
@@ -47,11 +45,10 @@ export async function endUpdates(db: Database): Promise<number> {
   return ended;
 }
 
-/** Names the revocations that a restored database does not contain, for a person. */
+/** A restored database does not contain these revocations. */
 export const revokedText =
   'Everybody must sign in again. Repeat the revocations made since the backup: tokens, passwords, passkeys, members, users, issuers and grants. Events that were exported (`audit/events/`) name them.';
 
-/** Says how many updates were ended, for a person. */
 export function endedText(ended: number): string {
   return ended === 0
     ? 'No updates were running.'

@@ -15,7 +15,6 @@ import { jsonOption, printResult } from '../output/outputs.ts';
 import { CommandRefusedError, type OpenSession } from './admin-session.ts';
 import { operator } from './operator-name.ts';
 
-/** Adds the commands for draining updates and for approvals. */
 export function addApprovalCommands(admin: Command, open: OpenSession): void {
   admin
     .command('drain')

@@ -11,10 +11,8 @@ import { jsonOption, printResult } from '../output/outputs.ts';
 import { Progress } from '../output/progress.ts';
 import { CommandRefusedError, type OpenSession } from './admin-session.ts';
 
-/** Maximum number of problems that are printed. */
 const maxLines = 1_000;
 
-/** Adds `holdfast admin audit`. */
 export function addAuditCommands(admin: Command, open: OpenSession): void {
   const audit = admin.command('audit').description('check the audit log');
   audit
@@ -31,7 +29,7 @@ export function addAuditCommands(admin: Command, open: OpenSession): void {
     });
 }
 
-/** Prints the result. Throws CommandRefusedError if the log was tampered with. */
+/** Throws CommandRefusedError if the log was tampered with. */
 async function verify(
   db: Database,
   config: Config,

@@ -1,10 +1,10 @@
 import type { AuditAction } from '../../shared/audit/audit-actions.ts';
 
 /**
- * The audit log in which an action is recorded. `organization`: the log of the organization that the action concerns. `server`: the
- * server's log, which operators read. `person`: the logs of the server and of the organizations whose identity provider manages the
- * account, because a user's account does not concern all their organizations. `members`: the logs of the server and of all organizations of
- * the user, because their members change. `token`: the log of the token's owner; a personal token concerns its user.
+ * The audit log in which an action is recorded. `organization`: of the organization that the action concerns. `server`: operators read it.
+ * `person`: of the server and of the organizations whose identity provider manages the account, because an account does not concern all
+ * organizations of its user. `members`: of the server and of all organizations of the user, because their members change. `token`: of the
+ * token's owner; a personal token concerns its user.
  */
 export type AuditLogRule = 'organization' | 'server' | 'person' | 'members' | 'token';
 

@@ -24,7 +24,6 @@ import type { OpenSession } from './admin-session.ts';
 import { logRuleOf } from './audit-log-rules.ts';
 import { operator } from './operator-name.ts';
 
-/** The transaction of one command. */
 export interface Work {
   readonly identity: IdentityRepository;
   readonly people: PeopleRepository;
@@ -40,16 +39,16 @@ export interface Work {
   readonly sessions: Pick<SessionRepository, 'removeAll'>;
   /** Prints a line to stdout after the commit. */
   say(line: string): void;
-  /** Prints the result: one JSON document if the command has --json, otherwise lines. */
+  /** Prints one JSON document if the command has --json, otherwise lines. */
   result<Name extends OutputName>(name: Name, data: Printed<(typeof outputs)[Name]>, lines: readonly string[]): void;
-  /** Marks the command as unchanged, so that nothing is recorded. */
+  /** Nothing is then recorded. */
   unchanged(): void;
 }
 
 /** Runs a command with its arguments, followed by its options. If it throws, nothing is changed. */
 type Run<Given extends unknown[]> = (work: Work, ...given: Given) => Promise<void>;
 
-/** Returns the action of a command that reads organizations, users and tokens. */
+/** For commands that only read. */
 export function questionAction<Given extends unknown[]>(open: OpenSession, run: Run<Given>) {
   return async (...given: [...Given, Command]): Promise<void> => {
     const command = given.at(-1) as Command;
@@ -61,10 +60,7 @@ export function questionAction<Given extends unknown[]>(open: OpenSession, run: 
   };
 }
 
-/**
- * Returns the action of a command that changes organizations, users and tokens, in one transaction with the event about its subject in the
- * audit log. Updates that lose their lease are cancelled afterwards.
- */
+/** The change and its event in the audit log are one transaction. Updates that lose their lease are cancelled afterwards. */
 export function changeAction<Given extends unknown[]>(
   open: OpenSession,
   action: AuditAction,
@@ -166,7 +162,6 @@ interface SubjectOptions {
   readonly user?: string;
 }
 
-/** The target of a command, and the audit log of its event. */
 interface Subject {
   readonly object: string;
   readonly in: { readonly organization: string } | { readonly login: string } | { readonly tokenId: string };
@@ -209,7 +204,7 @@ function argumentOf(command: Command): Subject {
   return { object, in: organization === undefined ? { login: object } : { organization } };
 }
 
-/** The organizations whose audit logs record a change; null: the server's log. */
+/** Null stands for the server's log. */
 async function organizationsOf(
   tx: Queryable,
   { in: scope }: Subject,

@@ -27,7 +27,6 @@ interface RestoreOptions extends OrganizationOptions {
   readonly stack?: string;
 }
 
-/** Adds the commands for stacks that were deleted and can be restored. */
 export function addDeletedStackCommands(admin: Command, open: OpenSession): void {
   const deleted = admin.command('deleted').description('list, restore and purge deleted stacks');
   deleted

@@ -16,7 +16,6 @@ interface FreezeOptions extends ScopeOptions {
   readonly timeZone?: string;
 }
 
-/** Adds the commands that freeze stacks. */
 export function addFreezeCommands(admin: Command, open: OpenSession): void {
   withScope(admin.command('freeze'))
     .description('freeze stacks: refuse updates, but not previews')

@@ -21,7 +21,7 @@ interface FsckFlags {
 
 const shownPerKind = 20;
 
-/** Adds `holdfast admin fsck`. Its exit code is 1 if a fault was found and not repaired. */
+/** Its exit code is 1 if a fault was found and not repaired. */
 export function addFsckCommand(admin: Command, open: OpenSession, run: CommandRun): void {
   admin
     .command('fsck')
@@ -44,7 +44,7 @@ function toCount(text: string): number {
   return Number(text);
 }
 
-/** Opens the installation, without keys if they cannot be used, and checks it. */
+/** Opens the installation without keys if they cannot be used. */
 async function check(session: AdminSession, { all, fix, sample }: FsckFlags): Promise<FsckReport> {
   const report = new FsckReport();
   // The log would only repeat the findings.

@@ -22,7 +22,6 @@ interface GrantOptions extends InOrganization {
 
 const organizationOption = ['--organization <organization>', 'the organization (required)'] as const;
 
-/** Adds the commands that manage grants. */
 export function addGrantCommands(admin: Command, open: OpenSession): void {
   const grant = admin.command('grant').description('manage permissions of users, teams and tokens on stacks');
   for (const effect of ['allow', 'deny'] as const) {

@@ -13,7 +13,6 @@ interface HoldOptions {
 
 const organizationOption = ['--organization <organization>', 'the organization (required)'] as const;
 
-/** Adds the commands for legal holds. */
 export function addHoldCommands(admin: Command, open: OpenSession): void {
   const hold = admin
     .command('hold')

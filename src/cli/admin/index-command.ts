@@ -11,7 +11,6 @@ interface RebuildOptions {
   readonly versions?: true;
 }
 
-/** Adds `holdfast admin index`. */
 export function addIndexCommand(admin: Command, open: OpenSession): void {
   const index = admin.command('index').description('manage the index of the resources in states');
   index

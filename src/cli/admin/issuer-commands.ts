@@ -46,7 +46,6 @@ const ruleOption = [
   'claim=pattern, where * matches any characters, such as sub=repo:acme/web:*; all must match',
 ] as const;
 
-/** Adds the commands that manage the CI systems an organization trusts, and the tokens of their runs. */
 export function addIssuerCommands(admin: Command, open: OpenSession): void {
   const issuer = admin.command('issuer').description('manage issuers of id tokens (CI systems) and their policies');
   issuer

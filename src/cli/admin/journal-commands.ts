@@ -14,7 +14,6 @@ import { operator } from './operator-name.ts';
 import { printLines } from './print-lines.ts';
 import { VersionRestorer } from './version-restorer.ts';
 
-/** Adds the commands for states and their journals. */
 export function addJournalCommands(admin: Command, open: OpenSession): void {
   admin
     .command('recompact')
@@ -154,7 +153,7 @@ async function printJournal(context: AppContext, stack: StackRow, version: numbe
   if (entries < update.entryCount) throw refused(`the journal was deleted after ${entries} entries`);
 }
 
-/** Returns the invalid journals of the stack, after compacting the journals of ended updates. */
+/** The journals of ended updates are compacted first. */
 async function findFaults(context: AppContext, stack: StackRow) {
   const { compactions, compactor, config } = context;
   const compact = (updateId: string): Promise<void> => compactor.compact(updateId);

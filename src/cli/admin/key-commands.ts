@@ -20,7 +20,7 @@ import { checkKeys, type LostKey, renewWrapping, rewrapKeys } from './rewrap-key
 import { checkSecrets, rewrapSecrets } from './rewrap-secrets.ts';
 import { rotateKey, rotateStackKeys } from './rotate-data-keys.ts';
 
-/** Maximum number of lost keys that are printed; there may be one per stack. */
+/** There may be a lost key per stack. */
 const maxLines = 1_000;
 
 interface RotateOptions {
@@ -30,7 +30,6 @@ interface RotateOptions {
   readonly all?: true;
 }
 
-/** Adds the commands that need the master keys. */
 export function addKeyCommands(admin: Command, open: OpenSession): void {
   admin
     .command('rotate-data-keys')
@@ -55,7 +54,7 @@ export function addKeyCommands(admin: Command, open: OpenSession): void {
 
 type KeyWork = (db: Database, ring: KeyRing, wrapped: readonly WrappedMasterKey[]) => Promise<void>;
 
-/** Throws ConfigError if there are no master keys. */
+/** Throws ConfigError without master keys. */
 async function withKeys(open: OpenSession, registers: Registration, work: KeyWork): Promise<void> {
   const session = open();
   const { config, masterKeys, startWait } = session;
@@ -97,7 +96,6 @@ async function record(
   await createAuditRepository(db).insert(operatorSource(operator()), { action, ...event });
 }
 
-/** Returns the stacks whose keys to rotate; null if none. */
 async function scopeOf(db: Database, options: RotateOptions): Promise<KeyScope | null> {
   if (options.all) return { kind: 'all-stacks' };
   if (options.stack !== undefined) {

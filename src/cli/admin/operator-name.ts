@@ -1,6 +1,6 @@
 import { userInfo } from 'node:os';
 
-/** Returns the system user who runs the command, for the audit log. */
+/** The system user who runs the command, for the audit log. */
 export function operator(): string {
   try {
     return userInfo().username;

@@ -30,7 +30,6 @@ const organizationOption = ['--organization <organization>', 'the organization (
 const roleOption = ['--role <role>', `${roles.join(', ')} (default: member)`] as const;
 const forceOption = ['--force', 'even for the last admin of an organization or the last site admin'] as const;
 
-/** Adds the commands that manage organizations and users, and the command that lists both with their tokens. */
 export function addPeopleCommands(admin: Command, open: OpenSession): void {
   admin
     .command('create-organization')

@@ -5,7 +5,7 @@ import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { CommandRefusedError } from './admin-session.ts';
 import type { Work } from './audited-action.ts';
 
-/** Checks of the commands for people and tokens. All functions throw CommandRefusedError. */
+/** All functions throw CommandRefusedError. */
 
 export async function findUser(people: PeopleRepository, login: string): Promise<PersonRow> {
   const user = await people.find(login);
@@ -52,7 +52,7 @@ export async function refuseLastSiteAdmin(people: PeopleRepository, user: Person
     throw refused(`${user.login} is the last site admin. Appoint another site admin first, or use --force`);
 }
 
-/** Returns the result of `read`. If `read` rejects an argument, the command is rejected with the same reason. */
+/** If `read` rejects an argument, the command is rejected with the same reason. */
 export function orRefused<T>(read: () => T): T {
   try {
     return read();

@@ -2,7 +2,7 @@ import { Readable, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { codeOf } from '../../shared/platform/errors/causes.ts';
 
-/** Writes lines no faster than the reader reads them. Returns false if the reader has closed the pipe. Leaves `out` open. */
+/** No faster than the reader reads them. Returns false if the reader has closed the pipe. Leaves `out` open. */
 export async function printLines(lines: AsyncIterable<string>, out: NodeJS.WritableStream): Promise<boolean> {
   // `pipeline` into `out` itself would leave a listener on it until the process ends.
   const writer = new Writable({

@@ -31,7 +31,6 @@ const limitOptions = quotaNames.map((quota) => {
   return { quota, option };
 });
 
-/** Adds the commands for quotas. */
 export function addQuotaCommands(admin: Command, open: OpenSession): void {
   const setting = admin
     .command('set-quota')
@@ -92,7 +91,7 @@ async function setQuota(db: Database, name: string, values: Values): Promise<voi
 const pick = (limits: QuotaOverrides) =>
   Object.fromEntries(quotaNames.map((quota) => [quota, limits[quota]])) as Record<QuotaName, number | null>;
 
-/** Returns undefined if the text is not a limit. */
+/** Undefined if the text is not a limit. */
 function parseLimit(text: string): number | null | undefined {
   if (text === 'default') return null;
   if (text === 'unlimited') return 0;

@@ -10,7 +10,6 @@ import { operator } from './operator-name.ts';
 
 const maxReasonChars = 500;
 
-/** Adds `holdfast admin read-only`. */
 export function addReadOnlyCommands(admin: Command, open: OpenSession): void {
   const readOnly = admin
     .command('read-only')
@@ -55,7 +54,6 @@ async function switchOff(db: Database): Promise<void> {
   console.log(await describe(db));
 }
 
-/** Records the change in the audit log. */
 export function recordReadOnly(tx: Queryable, details: Readonly<Record<string, unknown>>) {
   const event = { action: 'installation.read-only', organization: null, object: 'installation', details } as const;
   return createAuditRepository(tx).insert(operatorSource(operator()), event);

@@ -4,7 +4,7 @@ import { text } from 'node:stream/consumers';
 
 type Input = NodeJS.ReadableStream & { readonly isTTY?: boolean };
 
-/** Reads a password: prompts for it at a terminal without echo, otherwise reads all of standard input. */
+/** Prompts at a terminal without echo; otherwise reads all of standard input. */
 export async function readPassword(input: Input = process.stdin, output = process.stderr): Promise<string> {
   if (!input.isTTY) return (await text(input)).replace(/\r?\n$/, '');
   const nothing = new Writable({ write: (_chunk, _encoding, done) => done() });

@@ -17,7 +17,6 @@ import { jsonOption, jsonText } from '../output/outputs.ts';
 import { CommandRefusedError, type OpenSession } from './admin-session.ts';
 import { recordCommand } from './record-command.ts';
 
-/** Adds `holdfast admin reconcile`. */
 export function addReconcileCommand(admin: Command, open: OpenSession): void {
   admin
     .command('reconcile')
@@ -35,10 +34,7 @@ export function addReconcileCommand(admin: Command, open: OpenSession): void {
     });
 }
 
-/**
- * Accepts a store without an owner, because a restored database has no store of its own yet. Throws CommandRefusedError if the store
- * belongs to another installation.
- */
+/** Accepts a store without an owner, because a restored database has no store of its own yet. Throws CommandRefusedError. */
 async function assertNotForeign({ blobs, blobRows }: Pick<ReconcileParts, 'blobs' | 'blobRows'>): Promise<void> {
   const [other] = await findOtherInstallations({ blobs, blobRows });
   if (other !== undefined && !(await blobs.stat(markerKey(await blobRows.installationId()))))
@@ -47,10 +43,7 @@ async function assertNotForeign({ blobs, blobRows }: Pick<ReconcileParts, 'blobs
     );
 }
 
-/**
- * Compares the whole blob store with the database once, even while servers are running, and prints the result. Returns the problem, or null
- * if there is none. Throws BlobStoreUnavailableError.
- */
+/** Even while servers are running. Returns the problem, or null if there is none. Throws BlobStoreUnavailableError. */
 export async function reconcileOnce(
   db: Database,
   config: Config,

@@ -7,7 +7,6 @@ import { formatStackRef } from '../../shared/stacks/names.ts';
 
 const keysPerPage = 500;
 
-/** A data key that the ring cannot unwrap. */
 export interface LostKey {
   /** `organization/project/stack`, or a description of another owner of the key. */
   readonly owner: string;
@@ -18,8 +17,8 @@ export interface LostKey {
 
 /**
  * Wraps all data keys of every version with the ring's first master key, so that the others can be removed from the ring. The data keys
- * themselves do not change, and neither do the ciphertexts inside states. Servers may run meanwhile. Keys that the ring cannot unwrap are
- * left unchanged and returned as `lost`.
+ * themselves do not change, and neither do the ciphertexts inside states. Servers may run meanwhile. Returns keys that the ring cannot
+ * unwrap as `lost`.
  */
 export async function rewrapKeys(
   keys: EncryptionKeyRepository,
@@ -36,8 +35,8 @@ export async function rewrapKeys(
 }
 
 /**
- * Lets each KMS rewrap its master keys with the newest version of its key, so that older versions can be disabled. The master
- * keys do not change. A wrapped key is replaced only after the KMS has unwrapped the new one. Throws KmsError.
+ * Lets each KMS rewrap its master keys with the newest version of its key, so that older versions can be disabled. A wrapped key is
+ * replaced only after the KMS has unwrapped the new one. Throws KmsError.
  */
 export async function renewWrapping(rows: MasterKeyRepository, wrapped: readonly WrappedMasterKey[]): Promise<void> {
   for (const { bytes, id, kms } of wrapped) {
@@ -50,7 +49,7 @@ export async function renewWrapping(rows: MasterKeyRepository, wrapped: readonly
   }
 }
 
-/** Unwraps every data key without changes. Counts the keys by master key and returns the keys that the ring cannot unwrap. */
+/** Counts the keys by master key; `lost` ones cannot be unwrapped. */
 export async function checkKeys(
   keys: EncryptionKeyRepository,
   ring: KeyRing,

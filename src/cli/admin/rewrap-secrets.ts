@@ -8,8 +8,8 @@ import type { LostKey } from './rewrap-keys.ts';
 const pageSize = 500;
 
 /**
- * Encrypts the secrets of all webhooks with the first master key, so that the others can be retired. Servers may run meanwhile. Secrets
- * that cannot be decrypted are left unchanged and returned as `lost`.
+ * Encrypts the secrets of all webhooks with the first master key, so that the others can be retired. Servers may run meanwhile. Returns
+ * secrets that cannot be decrypted as `lost`.
  */
 export function rewrapSecrets(db: Database, secrets: EncryptedSecrets): Promise<{ done: number; lost: LostKey[] }> {
   return forEachSecret(db, secrets, secrets.currentId, async ({ id, opened, encrypted }) => {
@@ -20,7 +20,7 @@ export function rewrapSecrets(db: Database, secrets: EncryptedSecrets): Promise<
   });
 }
 
-/** Decrypts the secrets of all webhooks. Counts them by master key and returns the ones that cannot be decrypted. */
+/** Counts the secrets of all webhooks by master key; `lost` ones cannot be decrypted. */
 export async function checkSecrets(
   db: Database,
   secrets: EncryptedSecrets,

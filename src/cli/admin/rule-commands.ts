@@ -10,7 +10,6 @@ import type { OpenSession } from './admin-session.ts';
 import { changeAction, questionAction, subjects, type Work } from './audited-action.ts';
 import { findOrganization, orRefused, refused } from './people-rules.ts';
 
-/** Options that select the stacks of a rule. */
 export interface ScopeOptions {
   readonly organization: string;
   readonly project?: string;
@@ -20,7 +19,6 @@ export interface ScopeOptions {
 
 const organizationOption = ['--organization <organization>', 'the organization (required)'] as const;
 
-/** Adds the commands that manage rules for updates. */
 export function addRuleCommands(admin: Command, open: OpenSession): void {
   const rule = admin.command('rule').description('manage rules for updates');
   withScope(rule.command('set'))
@@ -49,7 +47,6 @@ export function addRuleCommands(admin: Command, open: OpenSession): void {
     .action(changeAction(open, 'update-rule.remove', deleteRule));
 }
 
-/** Adds the options that select the stacks of a rule. */
 export function withScope(command: Command): Command {
   return command
     .requiredOption(...organizationOption)
@@ -138,7 +135,6 @@ async function deleteRule(work: Work, id: string, given: { readonly organization
   work.say('Deleted.');
 }
 
-/** One line for a list. */
 function describeRule(row: RuleRow, organization: string): string {
   const note = row.note === '' ? '' : `  ${row.note}`;
   const by = row.setBy === null ? '' : ` by ${row.setBy}`;

@@ -8,7 +8,7 @@ import { jsonOption, type outputs, printResult } from '../output/outputs.ts';
 import { Progress } from '../output/progress.ts';
 import { CommandRefusedError, type OpenSession } from './admin-session.ts';
 
-/** Adds `holdfast admin scrub`. Its exit code is 1 if a document stays damaged or cannot be read. */
+/** Its exit code is 1 if a document stays damaged or cannot be read. */
 export function addScrubCommand(admin: Command, open: OpenSession, run: CommandRun): void {
   admin
     .command('scrub')
@@ -30,7 +30,6 @@ function toStackRef(text: string): StackRef {
   return ref;
 }
 
-/** Returns true if no document is damaged. */
 async function scrub(context: AppContext, ref: StackRef | null, json: true | undefined): Promise<boolean> {
   const stack = ref && (await context.stacks.find(ref));
   if (ref && !stack) throw new CommandRefusedError(`there is no stack ${formatStackRef(ref)}`);

@@ -35,7 +35,6 @@ interface PromoteOptions extends Output {
   readonly ownStore?: true;
 }
 
-/** Adds the commands of `holdfast admin site`. */
 export function addSiteCommands(admin: Command, open: OpenSession): void {
   const site = admin.command('site').description('manage a second site');
   site
@@ -150,7 +149,7 @@ async function findOwnStore(
   );
 }
 
-/** Promotes a standby. Returns whether the database was one. */
+/** Returns whether the database was a standby. */
 async function promoteStandby(db: Database, isForced: boolean): Promise<boolean> {
   const sites = createSiteRepository(db);
   const { isReceiving, isStandby } = await sites.postgres();

@@ -9,12 +9,10 @@ import { createReadOnlyRepository } from '../../shared/platform/read-only/read-o
 import { isForeign, readMarks, type SiteStore } from '../../shared/platform/site/site-mark.ts';
 import { createSiteRepository } from '../../shared/platform/site/site-repository.ts';
 
-/** The output of `holdfast admin site status`. */
 export type SiteStatus = Awaited<ReturnType<typeof readSiteStatus>>;
 
 /**
- * Opens the stores that have the mark of the site, without waiting for unreachable ones, and closes them after `work`. Leaves folders
- * unchanged, unless `isPrepared` is false.
+ * The stores that have the mark of the site, without waiting for unreachable ones. Leaves folders unchanged, unless `isPrepared` is false.
  */
 export async function withSiteStores<T>(
   db: Database,
@@ -73,7 +71,6 @@ function connectionOf(isReceiving: boolean | null): string {
   return isReceiving ? 'follows its primary' : 'is not connected to its primary';
 }
 
-/** The lines for a person. */
 export function describeSite(status: SiteStatus): string[] {
   const { blobs, postgres, readOnly, role, runningUpdates, stores, term } = status;
   const roles = {

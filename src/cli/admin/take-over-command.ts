@@ -15,7 +15,6 @@ import { CommandRefusedError, type OpenSession } from './admin-session.ts';
 import { operator } from './operator-name.ts';
 import { withSiteStores } from './site-status.ts';
 
-/** Adds `holdfast admin take-over`. */
 export function addTakeOverCommand(admin: Command, open: OpenSession): void {
   admin
     .command('take-over')
@@ -53,7 +52,7 @@ async function countMissing(db: Database, config: Config): Promise<number> {
   }
 }
 
-/** Makes this database the one that writes and owns the blob stores. Returns the stores that lack its mark. */
+/** The database then writes and owns the blob stores. Returns the stores that lack its mark. */
 export async function takeOver(
   db: Database,
   config: Config,

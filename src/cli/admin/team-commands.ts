@@ -11,7 +11,6 @@ interface InOrganization {
 
 const organizationOption = ['--organization <organization>', 'the organization (required)'] as const;
 
-/** Adds the commands that manage teams. */
 export function addTeamCommands(admin: Command, open: OpenSession): void {
   const team = admin.command('team').description('manage teams');
   team

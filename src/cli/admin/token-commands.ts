@@ -26,7 +26,6 @@ const scopeOption = [
   'maximum permissions: permissions:project/stack, such as read,preview:web/* or write:acme/web/dev',
 ] as const;
 
-/** Adds `create-token` to `holdfast admin user`. */
 export function addUserTokenCommand(user: Command, open: OpenSession): void {
   user
     .command('create-token')
@@ -39,7 +38,6 @@ export function addUserTokenCommand(user: Command, open: OpenSession): void {
     .action(changeAction(open, 'token.create', createToken));
 }
 
-/** Adds the commands that create, list, rotate and revoke tokens, and limit their lifetime. */
 export function addTokenCommands(admin: Command, open: OpenSession): void {
   const setLimit = changeAction(open, 'token.limit', limitDays, subjects.organization);
   const previewLimit = questionAction(open, limitDays);

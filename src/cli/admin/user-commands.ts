@@ -23,7 +23,6 @@ function parseHours(text: string): number {
 
 const removePasskeysOption = ['--remove-passkeys', 'also remove the passkeys of the user'] as const;
 
-/** Adds the commands about how users sign in, and the command that creates their tokens. */
 export function addUserCommands(admin: Command, open: OpenSession): void {
   const user = admin.command('user').description('create tokens of users, and manage how they sign in with a browser');
   addUserTokenCommand(user, open);
@@ -105,10 +104,7 @@ async function removePassword(work: Work, login: string, options: Reset): Promis
   await sayOtherWays(work, user, { ended, removed });
 }
 
-/**
- * Removes the passkeys. Call before the sessions are ended, because a passkey could begin a session meanwhile. Returns the number of
- * removed passkeys; null: they are kept.
- */
+/** Call before the sessions are ended, because a passkey could begin a session meanwhile. Null: the passkeys are kept. */
 async function removePasskeys(
   { passkeys }: Work,
   { id }: { readonly id: string },
@@ -117,7 +113,7 @@ async function removePasskeys(
   return options.removePasskeys ? passkeys.removeAll(id) : null;
 }
 
-/** Lists other credentials of the user, because a reset often follows a theft. */
+/** A reset often follows a theft. */
 async function sayOtherWays(
   { passkeys, people, say }: Work,
   user: { readonly id: string; readonly login: string },

@@ -12,7 +12,6 @@ import { recordEdit } from '../../shared/state/record-edit.ts';
 import type { StateReader } from '../../shared/state/state-reader.ts';
 import { StackBusyError } from '../../shared/updates/update-errors.ts';
 
-/** Restores the state of an earlier version of a stack. */
 export class VersionRestorer {
   readonly #db: Database;
   readonly #documents: DocumentStore;
@@ -25,9 +24,9 @@ export class VersionRestorer {
   }
 
   /**
-   * Stores the state of `stackVersion` as a new version, recorded as an import, over the current state of the stack, and accepts its
-   * current journal faults. All of it, and the additions of `record`, are in one transaction. Returns the new version. Throws
-   * NotFoundError, StackBusyError, StackChangedError, JournalFaultError and UnavailableError.
+   * Stores the state of `stackVersion` as a new version, recorded as an import, and accepts the current journal faults of the stack. All of
+   * it, and the additions of `record`, are in one transaction. Throws NotFoundError, StackBusyError, StackChangedError, JournalFaultError
+   * and UnavailableError.
    */
   async restore(
     stackId: string,

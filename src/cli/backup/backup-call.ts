@@ -6,10 +6,8 @@ import { type Manifest, readManifest } from '../../shared/backup/manifest.ts';
 import type { BlobStore } from '../../shared/platform/blobs/blob-store.ts';
 import type { AdminSession } from '../admin/admin-session.ts';
 
-/** The environment of a command of `holdfast backup`. */
 export interface BackupCall {
   readonly session: AdminSession;
-  /** The location of the backups. */
   readonly target: BlobStore;
 }
 
@@ -20,7 +18,7 @@ export interface OpenedBackup {
   readonly decrypt: Decrypt | null;
 }
 
-/** Opens the backup `id`, or the newest one, with the identities in a file. Throws BackupError. */
+/** `id` null is the newest backup. Throws BackupError. */
 export async function openWhole(
   target: BlobStore,
   id: string | null,

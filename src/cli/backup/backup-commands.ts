@@ -21,7 +21,6 @@ import { verify } from './verify.ts';
 
 const maxShown = 20;
 
-/** Adds the commands of `holdfast backup`. */
 export function addBackupCommands(backup: Command, run: CommandRun): void {
   const on = async <T>(
     location: string,
@@ -212,7 +211,7 @@ async function list(target: BlobStore, json: true | undefined): Promise<boolean>
   return isReadable;
 }
 
-/** The installation whose backups a prune deletes; null: there are backups of at most one installation. Throws BackupError. */
+/** The installation whose backups a prune deletes; null: there are backups of at most one. Throws BackupError. */
 async function ownerToPrune({ session, target }: BackupCall, named: string | null): Promise<string | null> {
   const backups = await findBackups(target);
   if (await session.hasDatabase()) {
@@ -231,10 +230,7 @@ async function ownerToPrune({ session, target }: BackupCall, named: string | nul
   return named;
 }
 
-/**
- * Asserts that the database may delete backups: a restored one may not, because they belong to the database that it may replace. Throws
- * BackupError.
- */
+/** A restored database may not delete backups, because they belong to the database that it may replace. Throws BackupError. */
 async function assertMayDelete(session: AdminSession): Promise<void> {
   if (await session.withDatabase((db) => createHeldOutgoingRepository(db).isHeld()))
     throw new BackupError(

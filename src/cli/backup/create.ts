@@ -9,7 +9,7 @@ interface CreateOptions {
   readonly recipients: readonly string[] | null;
 }
 
-/** Backs up the running installation. Throws BackupError and BlobStoreUnavailableError. */
+/** Throws BackupError and BlobStoreUnavailableError. */
 export async function create({ session, target }: BackupCall, options: CreateOptions): Promise<Manifest> {
   // Without keys, encrypted blobs are copied but not compared.
   const keys = session.masterKeys === null ? { ring: null } : {};

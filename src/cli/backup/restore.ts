@@ -30,7 +30,6 @@ const lockPollMs = 200;
 const stopMs = 60_000;
 
 interface RestoreOptions {
-  /** File with age identities. */
   readonly identity?: string | undefined;
   /** URL of the database that was backed up. */
   readonly compareWith?: string | undefined;
@@ -41,33 +40,32 @@ interface WrittenStack {
   /** organization/project/stack */
   readonly stack: string;
   readonly change: 'updated' | 'created' | 'deleted';
-  /** Its newest version in each database; null: the database does not have the stack. */
+  /** In each database; null: the database does not have the stack. */
   readonly restoredVersion: number | null;
   readonly oldVersion: number | null;
-  /** When the stack was last changed in the old database. */
+  /** The time in the old database. */
   readonly changedAt: string | null;
 }
 
-/** The result of a restore. */
 export interface Restoration {
   readonly backup: string;
   readonly takenAt: string;
-  /** Ids of master keys that the secrets need and that are missing here. */
+  /** The secrets need these master keys. */
   readonly missingMasterKeys: readonly string[];
   readonly missingBlobs: readonly string[];
-  /** Blobs that the store keeps although the backup may have had other bytes: its copies are damaged. */
+  /** The store keeps these although the backup may have had other bytes: its copies are damaged. */
   readonly unsureBlobs: readonly string[];
   readonly endedUpdates: number;
-  /** Stacks that were written after the backup; null: no old database was compared. */
+  /** After the backup; null: no old database was compared. */
   readonly writtenAfter: readonly WrittenStack[] | null;
 }
 
 type Outcome = Pick<Restoration, 'endedUpdates' | 'unsureBlobs' | 'writtenAfter'>;
 
 /**
- * Restores a backup: first the blobs that the store lacks or has with other bytes, then the database, in one transaction. Then ends the
- * updates that were running. An interrupted restore can be repeated; if the database was loaded, it continues from there. Throws
- * BackupError for a database that is not empty.
+ * First the blobs that the store lacks or has with other bytes, then the database, in one transaction. Then ends the updates that were
+ * running. An interrupted restore can be repeated; if the database was loaded, it continues from there. Throws BackupError for a database
+ * that is not empty.
  */
 export async function restore(call: BackupCall, id: string | null, options: RestoreOptions): Promise<Restoration> {
   const backup = await openWhole(call.target, id, options.identity);
@@ -81,8 +79,8 @@ export async function restore(call: BackupCall, id: string | null, options: Rest
 }
 
 /**
- * Only copies the blobs that the store lacks or has with other bytes, even beside servers of the restored database. Blobs that nothing
- * needs are left to the sweep.
+ * Only the blobs that the store lacks or has with other bytes, even beside servers of the restored database. Blobs that nothing needs are
+ * left to the sweep.
  */
 export async function restoreBlobs(
   call: BackupCall,
@@ -119,7 +117,6 @@ async function putBlobs(
   }
 }
 
-/** The result as text for a person. */
 export function restorationText({ config }: AdminSession, restoration: Restoration): string {
   const { backup, endedUpdates, missingBlobs, missingMasterKeys, takenAt, unsureBlobs, writtenAfter } = restoration;
   const file = masterKeysFile(config.dataDir);
@@ -216,7 +213,7 @@ async function restoreInto(
   }
 }
 
-/** Locks the restore. Waits a little for the session of a killed restore. Throws BackupError if another restore is running. */
+/** Waits a little for the session of a killed restore. Throws BackupError if another restore is running. */
 async function lockRestore(copies: TableCopyRepository): Promise<void> {
   for (const deadline = performance.now() + lockWaitMs; await copies.lockRestore(); await sleep(lockPollMs))
     if (performance.now() >= deadline)
@@ -250,7 +247,7 @@ async function compare(restored: StackHeadRepository, oldUrl: string, connectMs:
   }
 }
 
-/** Runs `work` with HOLDFAST_DATABASE_URL or, without it, with the Postgres of a data directory whose server is not running. */
+/** HOLDFAST_DATABASE_URL or, without it, the Postgres of a data directory whose server is not running. */
 async function withPostgres<T>(session: AdminSession, work: (url: string) => Promise<T>): Promise<T> {
   const { config, logger } = session;
   if (config.database.url !== null) return work(config.database.url);

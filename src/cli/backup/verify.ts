@@ -32,7 +32,6 @@ const orphanStopMs = 30_000;
 const removal = { recursive: true, force: true, maxRetries: 5, retryDelay: 200 };
 
 interface Verification {
-  /** The id of the backup. */
   readonly backup: string;
   /** One line for each fault. */
   readonly problems: readonly string[];
@@ -42,8 +41,7 @@ interface Verification {
 
 /**
  * Reads all objects of a backup, restores it into a Postgres in a temporary folder and reads all states there, with the available master
- * keys. Throws if that is not possible: BackupError if the backup does not exist, EmbeddedPostgresError if no embedded Postgres is
- * installed.
+ * keys. Throws BackupError if the backup does not exist, EmbeddedPostgresError if no embedded Postgres is installed.
  */
 export async function verify(call: BackupCall, id: string | null, identity: string | undefined): Promise<Verification> {
   const { target } = call;

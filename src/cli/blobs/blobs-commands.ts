@@ -24,7 +24,6 @@ interface Output {
   readonly json?: true;
 }
 
-/** Adds the commands of `holdfast blobs`. */
 export function addBlobsCommands(blobs: Command, run: CommandRun): void {
   const call = (work: (call: Call) => Promise<void>): Promise<void> => {
     const session = new AdminSession(run.loadConfig(), run);
@@ -91,7 +90,7 @@ A location is a folder or s3://bucket/prefix. Servers keep running: they write t
     .action(({ json }: Output) => call((parts) => status(parts, json)));
 }
 
-/** Adds the audit record of the command, which is made with its first change. */
+/** The audit record is made with the command's first change. */
 function recorded(parts: Call, command: string): Call {
   return { ...parts, record: (db) => recordCommand(db, command) };
 }
@@ -136,12 +135,12 @@ async function verify(call: Call, json: true | undefined): Promise<boolean> {
   return faults.length === 0;
 }
 
-/** Compares blobs with their hashes in the database; encrypted blobs only with the master keys. */
+/** Encrypted blobs are compared only with the master keys. */
 function withHashes<T>(session: AdminSession, work: (context: AppContext) => Promise<T>): Promise<T> {
   return session.withContext(work, session.masterKeys === null ? { ring: null } : {});
 }
 
-/** Returns whether the location in use has the blob with the right hash, possibly only since now. */
+/** The location in use may have the right bytes only since now. */
 async function isRight(context: AppContext, key: string): Promise<boolean> {
   const read = await findBlobReader(context, key);
   try {

@@ -33,7 +33,7 @@ interface Call {
   readonly options: ReturnOptions;
 }
 
-/** The stacks of an organization in the bundle, and the states of workers, by `project/stack`. */
+/** In the bundle. `there` has the states of workers, by `project/stack`. */
 interface OrganizationThere {
   readonly organization: string;
   readonly own: Folder;
@@ -41,7 +41,6 @@ interface OrganizationThere {
   readonly rows: Map<string, BundledRow>;
 }
 
-/** A stack with the completed or planned action. */
 interface ReturnedStack {
   readonly stack: string;
   readonly action: PlannedReturn['action'] | 'new' | 'returned' | 'created' | 'removed';
@@ -49,7 +48,6 @@ interface ReturnedStack {
   readonly reason: string;
 }
 
-/** Adds the commands of `holdfast bundle`. */
 export function addBundleCommands(command: Command, run: CommandRun): void {
   command
     .command('status')
@@ -170,7 +168,7 @@ async function returnOrganization(
   return results;
 }
 
-/** Imports one stack. The row of the bundle changes with each commit, so that an interrupted return continues where it was. */
+/** The row of the bundle changes with each commit, so that an interrupted return continues where it was. */
 async function apply(
   { context, folder }: Call,
   organization: string,

@@ -22,10 +22,9 @@ import { messageOf, readSourceFacts, readSourceTags, type StackPlan } from '../m
 import type { SourceContent } from '../moving/moving-source.ts';
 import { isInitialState } from '../moving/version-numbers.ts';
 
-/** The action of a return for a stack. `refused`: the reason names the remedy. */
+/** `refused`: the reason names the remedy. */
 type ReturnAction = 'unchanged' | 'return' | 'create' | 'refused';
 
-/** A stack of the bundle with the action of a return. */
 export interface PlannedReturn {
   readonly action: ReturnAction;
   readonly reason: string;
@@ -45,7 +44,7 @@ interface Parts {
   readonly organization: string;
 }
 
-/** Compares a stack of the bundle with the state that a worker wrote, and with the stack here. Changes nothing. */
+/** Compares a stack of the bundle with the state that a worker wrote, and with the stack here. */
 export async function planReturn(
   { context, folder, organization }: Parts,
   source: FolderStack,

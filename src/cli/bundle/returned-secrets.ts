@@ -49,10 +49,7 @@ function isSameKey(a: SecretsProvider, b: SecretsProvider): boolean {
   return a.type === b.type && a.state[member] === b.state[member];
 }
 
-/**
- * The key with which the bundle encrypts a state: the current key, unless the state names an earlier one. Null: the settings no longer open
- * the current key.
- */
+/** The current key, unless the state names an earlier one. Null: the settings no longer open the current key. */
 export async function findBundleKey(
   { config, db }: AppContext,
   secret: BundleSecret,

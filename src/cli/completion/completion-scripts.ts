@@ -1,10 +1,8 @@
 import type { Command, Option } from 'commander';
 
-/** Shells for which there is a script. */
 export const shells = ['bash', 'zsh', 'fish'] as const;
 export type Shell = (typeof shells)[number];
 
-/** The possible continuations of the words of one command. */
 interface CommandWords {
   /** The words after `holdfast`, each with a space before it. */
   readonly path: string;

@@ -9,7 +9,6 @@ import type { OrganizationApi } from './organization-api.ts';
 import type { Change, OrganizationPlan } from './plan.ts';
 
 interface ApplyOptions {
-  /** Maximum number of concurrent calls. */
   readonly parallel: number;
   /** After it is aborted, no change is begun. */
   readonly stop?: AbortSignal;
@@ -17,8 +16,8 @@ interface ApplyOptions {
 }
 
 /**
- * Makes the changes of a plan, one kind after another. An object that differs from the plan is left alone. Returns the refusals; after a
- * refusal, no further kind is begun. Completed changes are recorded on the server in any case.
+ * One kind after another. An object that differs from the plan is left alone. After a refusal, no further kind is begun. Completed changes
+ * are recorded on the server in any case.
  */
 export async function applyPlan(plan: OrganizationPlan, options: ApplyOptions): Promise<readonly string[]> {
   const { api, changes } = plan;
@@ -85,7 +84,7 @@ async function writeNotes(
   }
 }
 
-/** Successive changes of one kind, which do not depend on each other. */
+/** The changes of a group do not depend on each other. */
 function groupsOf(changes: readonly Change[]): Change[][] {
   const groups: Change[][] = [];
   for (const change of changes) {
@@ -106,10 +105,7 @@ function batchesOf(group: readonly Change[]): Change[][] {
   return batches;
 }
 
-/**
- * Makes the changes in one call. If the call is refused, returns the API with which to make each change alone, to find the refused one.
- * Throws ConfigurationError.
- */
+/** If the call is refused, `alone` makes each change by itself, to find the refused one. Throws ConfigurationError. */
 async function makeTogether(
   api: OrganizationApi,
   batch: readonly Change[],
@@ -126,7 +122,7 @@ async function makeTogether(
   }
 }
 
-/** Makes one change. Returns the object's name in paths of the API; null if it was deleted. Throws ConfigurationError. */
+/** Returns the object's name in paths of the API; null if it was deleted. Throws ConfigurationError. */
 async function makeChange(api: OrganizationApi, change: Change): Promise<string | null> {
   const { action, name, present, wanted = {} } = change;
   const kind = kinds[change.kind];

@@ -53,7 +53,6 @@ function addPlanOptions(command: Command): Command {
   );
 }
 
-/** Adds the options of `holdfast plan`. */
 export function addPlanCommand(command: Command, run: CommandRun): void {
   addPlanOptions(command)
     .option('--detailed-exitcode', 'exit with 2 if there are changes')
@@ -64,7 +63,6 @@ export function addPlanCommand(command: Command, run: CommandRun): void {
     });
 }
 
-/** Adds the options of `holdfast apply`. */
 export function addApplyCommand(command: Command, run: CommandRun): void {
   addPlanOptions(command)
     .option('--yes', 'do not ask')
@@ -103,7 +101,6 @@ export function addApplyCommand(command: Command, run: CommandRun): void {
     });
 }
 
-/** Adds the options of `holdfast export-config`. */
 export function addExportConfigCommand(command: Command): void {
   addServerOptions(command)
     .requiredOption('--organization <name>', 'organization to export')

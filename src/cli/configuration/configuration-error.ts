@@ -1,6 +1,6 @@
 import { OperatorError } from '../../shared/platform/errors/errors.ts';
 
-/** A configuration is wrong, or the server refuses it. The message is enough to fix it. */
+/** The message is enough to fix the configuration. */
 export class ConfigurationError extends OperatorError {}
 
 /** The server refuses one call. */

@@ -1,6 +1,6 @@
 import { createInterface } from 'node:readline/promises';
 
-/** Asks a question at a terminal. Ctrl-D means no; `interrupted`: Ctrl-C. */
+/** Ctrl-D means no; Ctrl-C is `interrupted`. */
 export async function confirm(
   question: string,
   streams: { input: NodeJS.ReadableStream; output: NodeJS.WritableStream; terminal?: boolean },

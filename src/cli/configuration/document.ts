@@ -6,7 +6,6 @@ export const apiVersion = 'holdfast/v1';
 
 export type Labels = Readonly<Record<string, string>>;
 
-/** An object that a configuration declares. */
 export interface Document {
   readonly kind: KindName;
   readonly organization: string;
@@ -38,7 +37,6 @@ const Metadata = Type.Object(
   closed,
 );
 
-/** The schema of a document apart from its spec. */
 export const Envelope = Type.Object(
   {
     apiVersion: Type.Literal(apiVersion),
@@ -49,7 +47,7 @@ export const Envelope = Type.Object(
   closed,
 );
 
-/** The JSON Schema of one document, for editors. */
+/** For editors. */
 export function documentSchema(): object {
   const ofKind = (kind: KindName): TObject => {
     const { description, names, spec } = kinds[kind];
@@ -76,7 +74,6 @@ export function keyOf({ kind, name, organization }: Pick<Document, 'kind' | 'nam
   return JSON.stringify([organization, kind, name]);
 }
 
-/** The object's name in messages. */
 export function titleOf({ kind, name, organization }: Pick<Document, 'kind' | 'name' | 'organization'>): string {
   return kind === 'Organization' ? `${kind} ${name}` : `${kind} ${organization}/${name}`;
 }

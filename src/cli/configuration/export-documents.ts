@@ -6,7 +6,7 @@ import { kinds } from './kinds/kinds.ts';
 import { listRecords, type ManagedRecord } from './managed-records.ts';
 import type { OrganizationApi } from './organization-api.ts';
 
-/** Writes the objects of the organization as a configuration. Declared objects keep the names and labels of their declarations. */
+/** Declared objects keep the names and labels of their declarations. */
 export async function* exportDocuments(api: OrganizationApi): AsyncGenerator<string> {
   const records = await listRecords(api);
   for (const kind of kindNames) {

@@ -2,7 +2,6 @@ import type { Labels } from './document.ts';
 import type { KindName } from './kinds/kind.ts';
 import type { OrganizationApi } from './organization-api.ts';
 
-/** The server's record that a configuration declares an object. */
 export interface ManagedRecord {
   readonly kind: KindName;
   readonly name: string;

@@ -70,7 +70,6 @@ export class OrganizationApi {
     return this.#at('operator', this.isRepeat);
   }
 
-  /** The part of the API for one stack of the organization. */
   ofStack(project: string, stack: string): OrganizationApi {
     const names = [this.organization, project, stack].map(encodeURIComponent);
     return this.#at(`stacks/${names.join('/')}`, this.isRepeat);
@@ -88,7 +87,7 @@ export class OrganizationApi {
     this.#call('PATCH', path, { body, etag });
   delete = (path: string, etag?: string | null): Promise<ApiResponse> => this.#call('DELETE', path, { etag });
 
-  /** Null if nothing exists at the path. */
+  /** Returns null if nothing exists at the path. */
   async find(path: string): Promise<ApiResponse | null> {
     try {
       return await this.get(path);
@@ -111,7 +110,7 @@ export class OrganizationApi {
     return items;
   }
 
-  /** The id of a role by its name. Throws ConfigurationError. */
+  /** Throws ConfigurationError. */
   async roleId(name: string): Promise<string> {
     this.#roleIds ??= this.#readRoles();
     const roles = await this.#roleIds.catch((error: unknown) => {

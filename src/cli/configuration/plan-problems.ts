@@ -4,7 +4,6 @@ import { kinds } from './kinds/kinds.ts';
 import type { ManagedRecord } from './managed-records.ts';
 import { suggestion } from './schema-issues.ts';
 
-/** The objects of one organization on the server. */
 export interface PresentState {
   readonly objects: ReadonlyMap<KindName, readonly PresentObject[]>;
   readonly records: readonly ManagedRecord[];

@@ -9,7 +9,7 @@ import { findProblems, type PresentState } from './plan-problems.ts';
 import { throwProblems } from './read-documents.ts';
 import { digestSecret, isSecretOf, readSecret } from './secret-reference.ts';
 
-/** A field that differs. It never contains a secret. */
+/** Never contains a secret. */
 export interface FieldChange {
   readonly field: string;
   readonly from: unknown;
@@ -39,7 +39,6 @@ export interface Waiting {
   readonly members: readonly string[];
 }
 
-/** The effect of applying the documents of one organization. */
 export interface OrganizationPlan {
   readonly api: OrganizationApi;
   readonly changes: readonly Change[];
@@ -52,13 +51,13 @@ export interface OrganizationPlan {
 }
 
 export interface PlanOptions {
-  /** Deletes the declared objects that have all these labels and that no document declares any longer. */
+  /** Deletes declared objects with all these labels that no document declares any longer. */
   readonly prune: Labels | null;
   /** Also deletes organizations, and with each all its objects. */
   readonly deletesOrganizations?: boolean;
 }
 
-/** Compares the documents of one organization with the server. Changes nothing. Throws ConfigurationError. */
+/** Throws ConfigurationError. */
 export async function planOrganization(
   api: OrganizationApi,
   documents: readonly Document[],
@@ -224,7 +223,7 @@ async function matchDocuments(
   return { changes, noted, taken };
 }
 
-/** Null if the object is as declared. Throws ConfigurationError. */
+/** Returns null if the object is as declared. Throws ConfigurationError. */
 async function compare(
   { organization }: OrganizationApi,
   document: Document,

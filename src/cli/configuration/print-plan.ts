@@ -5,7 +5,6 @@ import type { Change, FieldChange, OrganizationPlan } from './plan.ts';
 const marks = { create: '+', change: '~', delete: '-' } as const;
 const maxValueChars = 200;
 
-/** The plan as lines for people. */
 export function* planLines(plans: readonly OrganizationPlan[]): Generator<string> {
   for (const change of plans.flatMap(({ changes }) => changes)) {
     yield `${marks[change.action]} ${titleOf(change)}`;
@@ -19,7 +18,6 @@ export function* planLines(plans: readonly OrganizationPlan[]): Generator<string
     : `Plan: ${create} to create, ${change} to change, ${deleted} to delete, ${unchanged} unchanged.`;
 }
 
-/** The plan as one JSON document. */
 export function planJson(plans: readonly OrganizationPlan[]) {
   return {
     counts: countsOf(plans),

@@ -19,7 +19,7 @@ interface ReadOptions {
   readonly organization: string | undefined;
 }
 
-/** Reads all documents of files and folders; `-` is stdin. Throws ConfigurationError with all problems. */
+/** `-` is stdin. Throws ConfigurationError with all problems. */
 export async function readDocuments(sources: readonly string[], options: ReadOptions): Promise<Document[]> {
   const documents: Document[] = [];
   const problems: string[] = [];

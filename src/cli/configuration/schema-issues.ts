@@ -1,10 +1,8 @@
-/** The fault of a value, and its position. */
 export interface Issue {
   readonly path: readonly (string | number)[];
   readonly message: string;
 }
 
-/** An error in the form of TypeBox. */
 interface SchemaError {
   readonly keyword: string;
   readonly schemaPath: string;
@@ -33,7 +31,6 @@ export function describeIssues(schema: object, errors: readonly SchemaError[]): 
     .filter(({ path }, at, all) => all.findIndex((each) => each.path.join('/') === path.join('/')) === at);
 }
 
-/** The names of the fields of the schema at the path. */
 function fieldsAt(schema: object, schemaPath: string): string[] {
   let found: unknown = schema;
   for (const key of schemaPath.split('/').slice(1)) found = (found as Record<string, unknown> | undefined)?.[key];
@@ -81,7 +78,6 @@ function describe(error: SchemaError, schema: object, all: readonly SchemaError[
   }
 }
 
-/** A known word that may be meant by the given one. */
 export function suggestion(given: string, known: readonly string[]): string {
   const [best] = known
     .map((word) => ({ word, far: distance(given.toLowerCase(), word.toLowerCase()) }))
@@ -89,7 +85,7 @@ export function suggestion(given: string, known: readonly string[]): string {
   return best && best.far <= Math.max(2, given.length / 3) ? `: did you mean ${JSON.stringify(best.word)}?` : '';
 }
 
-/** The number of letters to insert, delete or replace (Levenshtein distance). */
+/** Levenshtein distance. */
 function distance(one: string, other: string): number {
   let row = Array.from({ length: other.length + 1 }, (_, at) => at);
   for (const [i, letter] of [...one].entries()) {

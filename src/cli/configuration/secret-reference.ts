@@ -8,9 +8,7 @@ import type { SecretReference } from './document.ts';
 const saltBytes = 16;
 const hashBytes = 32;
 
-/**
- * The secret that a document refers to. Paths are relative to the folder of the document. Throws ConfigurationError, never with the secret.
- */
+/** Paths are relative to the folder of the document. Throws ConfigurationError, never with the secret. */
 export async function readSecret(reference: SecretReference, folder: string): Promise<string> {
   if ('env' in reference) {
     const value = readVariable(reference.env);
@@ -25,7 +23,7 @@ export async function readSecret(reference: SecretReference, folder: string): Pr
   return value;
 }
 
-/** A salted hash by which a later run recognizes another secret. Slow, because secrets may be short. */
+/** A later run recognizes another secret by this salted hash. Slow, because secrets may be short. */
 export function digestSecret(secret: string, salt = randomBytes(saltBytes)): string {
   return `scrypt:${salt.toString('base64url')}:${scryptSync(secret, salt, hashBytes).toString('base64url')}`;
 }

@@ -24,7 +24,6 @@ interface Target {
   readonly process?: string;
 }
 
-/** A process with its socket. */
 interface Found {
   readonly name: string;
   readonly socket: string;
@@ -45,7 +44,6 @@ const snapshotSeconds = 600;
 
 const processOption = ['--process <name>', 'as `holdfast debug list` prints it'] as const;
 
-/** Adds the commands of `holdfast debug`. */
 export function addDebugCommands(debug: Command, run: CommandRun): void {
   const folder = (): string => debugFolder(run.loadConfig().dataDir);
   debug.addHelpText(

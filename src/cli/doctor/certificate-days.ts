@@ -2,7 +2,7 @@ import { fail, type Outcome, ok, warn } from './check.ts';
 
 const warnDays = 14;
 
-/** Says how long a certificate is valid. `what` is the beginning of the sentence. */
+/** `what` is the beginning of the sentence. */
 export function leftOf(expiry: Date, what: string): Outcome {
   const days = Math.floor((expiry.getTime() - Date.now()) / 86_400_000);
   const fix = 'Renew the certificate, or repair its automatic renewal.';

@@ -2,24 +2,23 @@ import { Type } from 'typebox';
 import { Nullable } from '../../shared/platform/schema/standard-schema.ts';
 import { withTimeout } from '../../shared/platform/timeout/with-timeout.ts';
 
-/** Time limit of one check, in ms. Checks run at the same time, and `holdfast doctor` may take ten seconds in total. */
+/** Checks run at the same time, and `holdfast doctor` may take ten seconds in total. */
 export const checkMs = 6_000;
 
-/** The finding of one check. */
 export const Finding = Type.Object({
   name: Type.String(),
   status: Type.Union([Type.Literal('ok'), Type.Literal('warn'), Type.Literal('fail')]),
   /** One sentence without secrets. */
   seen: Type.String(),
-  /** The remedy, in one sentence; null: none is needed. */
+  /** One sentence; null: none is needed. */
   fix: Nullable(Type.String()),
 });
 export type Finding = Type.Static<typeof Finding>;
 
-/** The result of a check. Null: the check does not apply here, or another check that it depends on has failed. */
+/** Null: the check does not apply here, or another check that it depends on has failed. */
 export type Outcome = Omit<Finding, 'name'> | null;
 
-/** A check, identified by a name that never changes its meaning. */
+/** The name never changes its meaning. */
 export interface Check {
   readonly name: string;
   readonly run: () => Promise<Outcome>;
@@ -55,7 +54,6 @@ class LateError extends Error {
   }
 }
 
-/** The messages of an error and its causes, each once. */
 export function sentenceOf(error: unknown): string {
   const messages: string[] = [];
   let current = error as { message?: unknown; code?: unknown; cause?: unknown; errors?: unknown[] } | undefined;

@@ -23,7 +23,7 @@ const extraConnections = 2;
 const okClockMs = 5_000;
 const maxClockMs = 60_000;
 
-/** The checks of Postgres and of the data in it. If Postgres cannot be reached, only the first check reports it. */
+/** If Postgres cannot be reached, only the first check reports it. */
 export function databaseChecks(visit: Visit): Check[] {
   const { config } = visit;
   const within = (work: (db: Database) => Promise<Outcome>) => async (): Promise<Outcome> => {

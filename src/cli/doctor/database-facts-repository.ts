@@ -8,7 +8,7 @@ const FactsRow = Type.Object({
   fsync: Type.String(),
   fullPageWrites: Type.String(),
   synchronousCommit: Type.String(),
-  /** The number of sessions that this user may open, and the number of open sessions. */
+  /** The sessions that this user may open, and those that are open. */
   slots: Type.Integer(),
   sessions: Type.Integer(),
 });
@@ -36,7 +36,6 @@ const SlowRow = Type.Object({
 const ThereRow = Type.Object({ isThere: Type.Boolean() });
 const CountRow = Type.Object({ name: Type.String(), rows: Type.Integer() });
 
-/** Facts about Postgres for the doctor and the support bundle. */
 export function createDatabaseFactsRepository(db: Queryable) {
   return {
     read: (): Promise<DatabaseFacts> =>
@@ -61,7 +60,6 @@ export function createDatabaseFactsRepository(db: Queryable) {
       return ms;
     },
 
-    /** The applied migrations, in their order. */
     listMigrations: async (): Promise<string[]> => {
       const { isMigrated } = await db.one(sql.rows(MigratedRow)`
         /* databaseFacts.isMigrated */ select to_regclass('holdfast_migrations') is not null as "isMigrated"`);
@@ -71,7 +69,7 @@ export function createDatabaseFactsRepository(db: Queryable) {
       return rows.map(({ name }) => name);
     },
 
-    /** Sessions that work or wait, longest first. Contains no text of statements, which may contain values. */
+    /** Sessions that work or wait, longest first. Without the text of statements, which may contain values. */
     listSessions: (limit: number) =>
       db.any(sql.rows(SessionRow)`
         /* databaseFacts.listSessions */
@@ -95,14 +93,14 @@ export function createDatabaseFactsRepository(db: Queryable) {
         from pg_stat_statements order by total_exec_time desc limit ${limit}`);
     },
 
-    /** Number of accepted jobs that have not ended, by kind. */
+    /** Accepted jobs that have not ended, by kind. */
     countJobs: () =>
       db.any(sql.rows(CountRow)`
         /* databaseFacts.countJobs */
         select coalesce(a.job->>'name', 'unknown') as name, count(*)::integer as rows
         from job_admissions a where not exists (select 1 from job_results r where r.job_id = a.id) group by 1 order by 1`),
 
-    /** Estimated number of rows of each table. */
+    /** The numbers are estimates. */
     listTables: (limit: number) =>
       db.any(sql.rows(CountRow)`
         /* databaseFacts.listTables */

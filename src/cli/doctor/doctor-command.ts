@@ -6,7 +6,6 @@ import { runDoctor } from './run-doctor.ts';
 
 const marks = { ok: 'ok  ', warn: 'WARN', fail: 'FAIL' } as const;
 
-/** Adds options and action to `holdfast doctor`. */
 export function addDoctorOptions(command: Command, run: CommandRun): void {
   command.option(...jsonOption).action(async ({ json }: { json?: true }) => {
     const findings = await runDoctor(() => run.loadConfig());

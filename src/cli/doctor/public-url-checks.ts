@@ -15,8 +15,7 @@ import { type Check, fail, type Outcome, ok, sentenceOf, warn } from './check.ts
 import type { Visit } from './visit.ts';
 
 /**
- * All proxies must admit a body of this size. It is larger than the part of a body that a server discards, so that the server refuses it at
- * once.
+ * All proxies must admit a body of this size. It exceeds the part of a body that a server discards, so that the server refuses it at once.
  */
 const bodyBytes = 256 * 1024 * 1024;
 const answerMs = 4_000;
@@ -45,7 +44,7 @@ interface Proof {
   readonly status: number;
   readonly nonce: string;
   readonly said: string | null;
-  /** Time between the events, in ms; null: two events did not arrive. */
+  /** Null: two events did not arrive. */
   readonly gapMs: number | null;
 }
 
@@ -81,7 +80,7 @@ function portOf(url: string): number {
   return Number(port || (protocol === 'https:' ? 443 : 80));
 }
 
-/** Whether a server or API replica has reported lately; null: unknown. */
+/** Whether a process has reported lately; null: unknown. */
 async function isServed(visit: Visit): Promise<boolean | null> {
   const db = await visit.migrated();
   if (db === null) return visit.config.database.url === null ? false : null;

@@ -15,7 +15,7 @@ import type { Visit } from './visit.ts';
 const pings = 20;
 const pingPauseMs = 20;
 const okPingMs = 20;
-/** Memory that Redis needs in addition to the bodies in flight, in bytes. */
+/** The memory that Redis needs in addition to the bodies in flight. */
 const spareBytes = 256 * 1024 * 1024;
 
 /** The checks of Redis; none without HOLDFAST_REDIS_URL. */

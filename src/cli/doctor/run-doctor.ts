@@ -9,7 +9,7 @@ import { redisChecks } from './redis-checks.ts';
 import { storeChecks } from './store-checks.ts';
 import { Visit } from './visit.ts';
 
-/** Runs all checks that apply to the settings. Invalid settings are a finding, too. Findings are never thrown. */
+/** All checks that apply to the settings. Invalid settings are a finding, too. Never throws findings. */
 export async function runDoctor(load: () => Config, limitMs = checkMs): Promise<Finding[]> {
   let config: Config;
   try {

@@ -25,7 +25,7 @@ const probeLockDays = 1 / 24;
 /** Larger than a part of an upload to S3. */
 const largeBytes = 5 * 1024 * 1024 + 1;
 
-/** The checks of the blob store, and of the second store and the location of backups if they are set. */
+/** The second store and the location of backups only if they are set. */
 export function storeChecks(visit: Visit): Check[] {
   const { backup, blobs, secondStore } = visit.config;
   const checks: Check[] = [
@@ -187,7 +187,6 @@ async function checkLocation(visit: Visit): Promise<Outcome> {
   );
 }
 
-/** Whether the store in the settings belongs to the database. */
 async function checkOwner({ config }: Visit, db: Database, url: string): Promise<Outcome> {
   const blobs = await openBlobStore(config.blobs, { isPrepared: true });
   try {

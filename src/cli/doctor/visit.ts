@@ -12,7 +12,7 @@ const closeMs = 500;
 /** The share of the time limit after which a hanging database is given up, so that dependent checks can still be skipped in time. */
 const databaseShare = 0.6;
 
-/** Resources that the checks of one run share. Each is opened once, by the first check that needs it. */
+/** Checks of one run share these. Each is opened once, by the first check that needs it. */
 export class Visit implements AsyncDisposable {
   readonly config: Config;
   /** Limits of the doctor's own connections to Postgres, in ms. */

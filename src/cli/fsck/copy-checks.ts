@@ -6,7 +6,7 @@ import type { FsckRun } from './fsck-run.ts';
 
 const rowsPerPage = 1_000;
 
-/** Compares the two stores: their lists of objects, and the bytes of some or all objects. */
+/** Their lists of objects, and the bytes of some or all objects. */
 export async function checkCopies(run: FsckRun): Promise<void> {
   const { context, fixes, report, sample } = run;
   const { blobRows, copies, db, mirror } = context;
@@ -82,7 +82,7 @@ export async function checkCopies(run: FsckRun): Promise<void> {
     });
 }
 
-/** Replaces the copy that does not have the hash in the database. Returns whether a copy was replaced. */
+/** Replaces the copy that does not have the hash in the database. Returns whether it did. */
 async function repair({ context }: FsckRun, key: string): Promise<boolean> {
   const read = await findBlobReader(context, key);
   return read !== null && (await context.copies.repairAll(read));

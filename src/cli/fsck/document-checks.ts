@@ -12,7 +12,7 @@ const kinds = {
   archive: 'archive-damaged',
 } as const;
 
-/** Reads documents back and compares them with their hashes: a sample, or all. */
+/** Reads a sample, or all. */
 export async function checkStoredDocuments(run: FsckRun): Promise<void> {
   const { context, fixes, sample } = run;
   await readBackDocuments(context, null, {
@@ -26,7 +26,7 @@ export async function checkStoredDocuments(run: FsckRun): Promise<void> {
 }
 
 /**
- * Reads the newest states of stacks, and compares the index of their resources with them: a sample, or all. If all are read, reports no
+ * Reads the newest states of a sample, or of all stacks, and compares the index of their resources with them. If all are read, reports no
  * damaged state, because the check of all documents reports it.
  */
 export async function checkHeads(run: FsckRun): Promise<void> {

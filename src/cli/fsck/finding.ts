@@ -1,7 +1,6 @@
 import { mainKinds } from './main-kinds.ts';
 import { rowKinds } from './row-kinds.ts';
 
-/** All kinds of findings. */
 export const findingKinds = { ...mainKinds, ...rowKinds } as const;
 
 export type FindingKind = keyof typeof findingKinds;
@@ -14,10 +13,9 @@ export interface Finding {
   readonly isFixed: boolean;
 }
 
-/** Number of findings to keep for each kind; further ones are only counted. */
+/** Further findings are only counted. */
 const keptPerKind = 1_000;
 
-/** The findings of a run, and the numbers of checked items. */
 export class FsckReport {
   readonly checked: Record<string, number> = {};
   readonly counts = new Map<FindingKind, { found: number; fixed: number }>();

@@ -6,7 +6,7 @@ type OnProgress = (what: string, count: number, total: number | null) => void;
 
 export interface FsckOptions {
   readonly fixes: boolean;
-  /** Number of documents of each kind, and of heads, to read; null: all. */
+  /** Documents of each kind, and heads; null: all. */
   readonly sample: number | null;
   /** Null: keys are not checked. */
   readonly ring: KeyRing | null;
@@ -15,7 +15,6 @@ export interface FsckOptions {
   readonly onProgress?: OnProgress;
 }
 
-/** A run of all checks. */
 export class FsckRun {
   readonly context: AppContext;
   readonly fixes: boolean;
@@ -31,7 +30,7 @@ export class FsckRun {
     this.#onProgress = onProgress;
   }
 
-  /** Counts checked items. `totalOf`: estimates the total from the number of checked items. */
+  /** `totalOf` estimates the total from the number of checked items. */
   step(what: string, by = 1, totalOf: (count: number) => number | null = () => null): void {
     this.report.count(what, by);
     const count = this.report.checked[what] ?? 0;
@@ -42,7 +41,7 @@ export class FsckRun {
   readonly onAuditProgress = (batches: number, total: number): void =>
     this.#onProgress('batches of the audit log', batches, total);
 
-  /** Runs one check; its failure is a finding, and the other checks continue. */
+  /** A failure is a finding, and the other checks continue. */
   async item(what: string, object: string, check: () => Promise<unknown>): Promise<void> {
     try {
       await check();

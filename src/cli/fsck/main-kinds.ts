@@ -1,4 +1,4 @@
-/** The meaning of a kind of finding, its remedy, and the effect of `--fix`; null: `--fix` has none. */
+/** `repair` is the effect of `--fix`; null: it has none. */
 export interface Kind {
   readonly means: string;
   readonly remedy: string;
@@ -9,7 +9,7 @@ export interface Kind {
 export const fixIt = 'Run `holdfast admin fsck --fix`.';
 const restoreIt = 'Restore the row from a backup into a copy of the database and compare.';
 
-/** Kinds of findings about documents, objects, keys and stacks. Names are stable: scripts read them. */
+/** Scripts read the names, which are stable. */
 export const mainKinds = {
   listing: {
     means: 'Lists of stacks show a stack wrongly, or not at all.',

@@ -6,7 +6,7 @@ import type { CheckOutcome, DocumentReader } from '../../shared/state/checkpoint
 import type { JournalSnapshots } from '../../shared/state/journal/journal-snapshots.ts';
 import { estimateTotal, type Progress } from '../output/progress.ts';
 
-/** The result of reading many documents back. Documents that were deleted in the meantime are not counted. */
+/** Documents that were deleted in the meantime are not counted. */
 export interface ReadBackSummary {
   checked: number;
   /** Damaged documents, including repaired ones. */
@@ -18,17 +18,16 @@ export interface ReadBackSummary {
   readonly damagedSegments: string[];
   /** Ids of archives of policy packs that are damaged. */
   readonly damagedArchives: string[];
-  /** Documents that could not be read, with the error. */
+  /** With the error. */
   readonly unread: { readonly id: string; readonly error: unknown }[];
 }
 
 export type DocumentKind = 'checkpoint' | 'snapshot' | 'segment' | 'archive';
 
-/** How to check documents. */
 interface CheckOptions {
-  /** Only reads the documents, without marking or repairing them. */
+  /** Neither marks nor repairs documents. */
   readonly isDry?: boolean;
-  /** Checks only this many documents of each kind, chosen at random; null: all. */
+  /** Of each kind, chosen at random; null: all. */
   readonly sample?: number | null;
   /** Receives each outcome, or the error of a document that could not be read. */
   readonly onChecked?: (kind: DocumentKind, id: string, outcome: CheckOutcome | Error) => unknown;
@@ -44,7 +43,6 @@ export function reportTo(progress: Progress, isInOrder: boolean): NonNullable<Ch
   };
 }
 
-/** Documents of one kind, with their checks. */
 interface Checkable {
   check(id: string): Promise<CheckOutcome>;
   inspect(id: string): Promise<CheckOutcome>;
@@ -62,10 +60,7 @@ interface CheckParts {
 const pageSize = 500;
 const lowestId = '00000000-0000-0000-0000-000000000000';
 
-/**
- * Reads back and checks all documents, or the documents of one stack, one after another, even if they were read recently. Safe while a
- * server is running.
- */
+/** One after another, even if they were read recently. Safe while a server is running. */
 export async function readBackDocuments(
   parts: CheckParts,
   stackId: string | null,

@@ -10,7 +10,7 @@ export const CheckedRow = Type.Object({
 });
 export type CheckedRow = Row<typeof CheckedRow>;
 
-/** One page of the rows of a table after `after`, with the problems of each. */
+/** One page of rows after `after`. */
 export type RowPage = (after: string | null, limit: number) => Promise<readonly CheckedRow[]>;
 
 const active = sql.fragment`('not started', 'running')`;
@@ -38,10 +38,7 @@ export const lastOf = sql.fragment`
       and (started_at is not null or ended_at is null)
     order by number desc limit 1) u on true`;
 
-/**
- * Invariants of rows that the schema does not enforce. Each page is one statement, which sees the rows as of one moment, so a transaction
- * is never seen half.
- */
+/** Invariants that the schema does not enforce. Each page is one statement, so a transaction is never seen half. */
 export function createRowCheckRepository(db: Queryable): Readonly<Record<string, RowPage>> {
   return {
     stacks: (after, limit) =>

@@ -10,14 +10,13 @@ const rowsPerPage = 500;
 type Repair = (run: FsckRun, row: CheckedRow) => Promise<unknown>;
 type Repairs = Partial<Record<FindingKind, Repair>>;
 
-/** A repair of rows in a transaction. */
 function inTransaction(
   work: (repairs: ReturnType<typeof createRowRepairRepository>, row: CheckedRow) => Promise<unknown>,
 ): Repair {
   return ({ context: { db } }, row) => db.inTransaction((tx) => work(createRowRepairRepository(tx), row));
 }
 
-/** The repairs by kind; rows of other kinds are left alone. */
+/** Rows of other kinds are left alone. */
 const repairs: Repairs = {
   // The id of a row of the list is its key.
   listing: inTransaction((rows, { id }) => (id.startsWith('[') ? rows.unlist(id) : rows.list(id))),
@@ -36,7 +35,7 @@ const repairs: Repairs = {
   'index-behind': ({ context }, { id }) => context.indexer.rebuild(id, { allVersions: false }),
 };
 
-/** Checks the rows of a table, page by page, and makes the safe repairs. */
+/** Also makes the safe repairs. */
 export async function checkRows(run: FsckRun, table: string): Promise<void> {
   const list = createRowCheckRepository(run.context.db)[table];
   if (!list) throw new Error(`There is no check of ${table}`);

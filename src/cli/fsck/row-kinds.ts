@@ -1,6 +1,6 @@
 import { fixIt, type Kind } from './main-kinds.ts';
 
-/** Kinds of findings about rows that other rows, or the schema, contradict. */
+/** Other rows, or the schema, contradict these rows. */
 export const rowKinds = {
   schema: {
     means: 'A trigger, a constraint or an index is disabled or invalid, by a restore or its interruption.',

@@ -4,8 +4,8 @@ import { isListed, lastOf } from './row-check-repository.ts';
 const active = sql.fragment`('not started', 'running')`;
 
 /**
- * Repairs of rows, by id. Each repair first locks the row that it derives from, in the lock order of all transactions, and changes only
- * rows that are still wrong then. Call in a transaction.
+ * Each repair first locks the row that it derives from, in the lock order of all transactions, and changes only rows that are still wrong
+ * then. Call in a transaction.
  */
 export function createRowRepairRepository(tx: Queryable) {
   const lockStack = (id: string) =>

@@ -1,7 +1,7 @@
 import type { FsckRun } from './fsck-run.ts';
 import { createSchemaCheckRepository } from './tables/schema-check-repository.ts';
 
-/** Checks the constraints of the schema: a restore by other tools, or a person, may have disabled them. */
+/** A restore by other tools, or a person, may have disabled constraints. */
 export async function checkSchema(run: FsckRun): Promise<void> {
   const { fixes, report } = run;
   const connection = await run.context.db.openSession();

@@ -12,7 +12,6 @@ import type { FsckRun } from './fsck-run.ts';
 const keptKinds = ['states', 'journals', 'events'] as const;
 const blobKinds = { unknown: 'blob-unknown', unswept: 'blob-unswept', missing: 'blob-missing' } as const;
 
-/** Compares the objects of the blob store with their rows. */
 export async function checkBlobs(run: FsckRun): Promise<void> {
   const { context, fixes, report } = run;
   const { blobRows, blobs, config, logger } = context;
@@ -34,7 +33,6 @@ export async function checkBlobs(run: FsckRun): Promise<void> {
   });
 }
 
-/** Unwraps all data keys and decrypts the secrets of webhooks. */
 export async function checkAllKeys(run: FsckRun, ring: KeyRing | null): Promise<void> {
   const { context, report } = run;
   for (const { count, keyId, version } of await context.blobRows.countByEncryptionKey())
@@ -52,7 +50,6 @@ export async function checkAllKeys(run: FsckRun, ring: KeyRing | null): Promise<
   for (const { owner, reason } of webhooks.lost) report.add('webhook-secret', owner, { detail: reason });
 }
 
-/** Compares the audit log with its chains. */
 export async function checkAudit(run: FsckRun): Promise<void> {
   const { blobs, db } = run.context;
   const { events, problems } = await verifyAudit({ blobs, db }, null, run.onAuditProgress);
@@ -63,10 +60,7 @@ export async function checkAudit(run: FsckRun): Promise<void> {
     });
 }
 
-/**
- * Compares the measured bytes of organizations with their rows, which are read page by page. A measurement counts as wrong only if nothing
- * has changed meanwhile.
- */
+/** Rows are read page by page. A measurement counts as wrong only if nothing has changed meanwhile. */
 export async function checkStorage(run: FsckRun): Promise<void> {
   const { db } = run.context;
   const storage = createStorageRepository(db);

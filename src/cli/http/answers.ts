@@ -1,4 +1,4 @@
-/** The `message` of a refusal. Null for a page of a proxy, whose status is enough. */
+/** Returns null for a page of a proxy, whose status is enough. */
 export function refusalIn(text: string): string | null {
   try {
     const { message } = JSON.parse(text) as { message?: unknown };

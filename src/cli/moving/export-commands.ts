@@ -34,7 +34,6 @@ interface ExportOptions {
   readonly json?: true;
 }
 
-/** Adds the options of `holdfast export`. */
 export function addExportOptions(command: Command, run: CommandRun): void {
   command
     .requiredOption('--organization <name>', 'organization whose stacks are exported')

@@ -4,7 +4,6 @@ import type { Folder } from '../../shared/platform/blobs/folder.ts';
 import { bytesOf } from '../../shared/platform/bytes/byte-source.ts';
 import { openTarget, sameButForCase, TargetGuard } from './export-target.ts';
 
-/** A folder in memory. */
 function folderOf(keyOf: (name: string) => string): Folder {
   const files = new Map<string, Buffer>();
   return {

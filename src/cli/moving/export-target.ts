@@ -8,8 +8,8 @@ import type { StackRow } from '../../shared/stacks/stack-repository.ts';
 const noteFile = 'holdfast-export.json';
 
 /**
- * Makes the folder readable for the CLI, and notes its organization. Returns whether the folder ignores case in names. Throws TransferError
- * if it has stacks that were not exported from the organization.
+ * Makes the folder readable for the CLI, and notes its organization. Throws TransferError if it has stacks that were not exported from the
+ * organization.
  */
 export async function openTarget(
   folder: Folder,

@@ -8,7 +8,6 @@ import { isDamage } from './source-damage.ts';
 /** Longer than the text before the mark of a state file. */
 const headBytes = 2048;
 
-/** The stacks of a DIY backend. */
 export class FolderSource implements MovingSource {
   readonly location: string;
   readonly #folder: Folder;
@@ -38,7 +37,6 @@ export class FolderSource implements MovingSource {
   }
 }
 
-/** Reads the files of a stack in a folder. */
 export async function openFolderStack(folder: Folder, stack: FolderStack): Promise<SourceContent> {
   const { history, locks, state, tags, withoutState } = stack;
   const stateOf = ({ bytes, name }: { readonly name: string; readonly bytes: number }): SourceState => ({
@@ -73,7 +71,7 @@ function tagsIn(name: string, text: string): object {
   return tags;
 }
 
-/** The mark of a state file; null if the file has none, or is damaged. */
+/** Returns null if the file has no mark, or is damaged. */
 async function readMark(folder: Folder, name: string): Promise<string | null> {
   let head: Buffer = Buffer.alloc(0);
   try {

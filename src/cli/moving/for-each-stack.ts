@@ -1,7 +1,7 @@
 import PQueue from 'p-queue';
 import { Progress } from '../output/progress.ts';
 
-/** Runs `work` for all stacks, some at once, and returns the results in order. The first error ends it. */
+/** Some at once; the results are in order. The first error ends it. */
 export async function forEachStack<Stack, Result>(
   stacks: readonly Stack[],
   concurrency: number,

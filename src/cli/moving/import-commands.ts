@@ -51,12 +51,10 @@ interface ImportCall {
   readonly organization: { readonly id: string; readonly name: string };
   readonly options: ImportOptions;
   readonly listing: SourceListing;
-  /** The selected stacks. */
   readonly stacks: readonly SourceStack[];
   readonly gaps: readonly SourceGap[];
 }
 
-/** Adds the options of `holdfast import`. */
 export function addImportOptions(command: Command, run: CommandRun): void {
   command
     .argument('[location]', 'with `--from archive`: DIR or s3://BUCKET/PREFIX, as for `holdfast export --archive`')

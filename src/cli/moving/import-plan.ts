@@ -15,9 +15,7 @@ import { findHere, renamedFault } from './stack-here.ts';
 import { readStateFacts, type StateFacts } from './state-facts.ts';
 import { isInitialState, isState } from './version-numbers.ts';
 
-/** The action of an import for a stack. */
 export interface PlannedStack {
-  /** Its name in the source. */
   readonly source: string;
   /** The project here; null if unknown. */
   readonly project: string | null;
@@ -28,17 +26,16 @@ export interface PlannedStack {
   readonly notes: readonly string[];
   /** Why the CLI refuses the newest state, which is imported nevertheless; null if it does not. */
   readonly quarantine: string | null;
-  /** Numbers of versions and previews to import, and of versions that are already here. */
+  /** `imported` versions are already here. */
   readonly versions: number;
   readonly previews: number;
   readonly imported: number;
-  /** Stored size of the states to read, in bytes. Estimated from the newest state if the source does not say. */
+  /** Stored size of the states to read. Estimated from the newest state if the source does not say. */
   readonly bytes: number;
   readonly resources: number;
   readonly secretsProvider: string | null;
 }
 
-/** A plan and its inputs. */
 export interface StackPlan {
   readonly planned: PlannedStack;
   /** Null if it could not be read. */
@@ -76,7 +73,7 @@ export function assertAllMatch(
     throw new TransferError(`--stack: there is no stack ${JSON.stringify(unmatched)} in ${location}`);
 }
 
-/** Reads the newest state of a stack and decides on the action of an import: `leave out` if the database fails. Changes nothing. */
+/** Reads the newest state of a stack. A stack that cannot be read gets the action `leave out`. */
 export async function planStack(parts: PlanParts, source: SourceStack): Promise<StackPlan> {
   try {
     return await planFrom(parts, source);
@@ -245,7 +242,7 @@ export async function readSourceTags(content: SourceContent | null, project: str
   return parseTags(project === null ? read : { 'pulumi:project': project, ...read });
 }
 
-/** The message of an error for an operator. Throws the error if it is a bug. */
+/** Throws the error if it is a bug. */
 export function messageOf(error: unknown): string {
   if (error instanceof OperatorError || error instanceof AppError) return error.message;
   // Damaged gzip, zstd or JSON.

@@ -9,16 +9,15 @@ import {
 import { operator } from '../admin/operator-name.ts';
 import type { SourceGap } from './moving-source.ts';
 
-/** Records the results of a run for each stack immediately, or later if the database is not available. */
+/** Records results immediately, or later if the database is not available. */
 export interface ImportRun {
   note(stack: ImportRunStack): Promise<unknown>;
   end(): Promise<unknown>;
 }
 
-/** Facts of a stack that only an import reads. */
+/** Only an import reads these facts of a stack. */
 export const notRead = { previews: 0, secretsProvider: null, quarantine: null };
 
-/** Sentences about the parts of a stack that the source lacks. */
 export function gapsOf(gaps: readonly SourceGap[], stack: string): string[] {
   return gaps.flatMap(({ name, text }) => (name === stack ? [text] : []));
 }
@@ -42,7 +41,7 @@ export async function noteGaps(
 /** For a run that is not recorded. */
 export const unrecordedRun: ImportRun = { note: async () => {}, end: async () => {} };
 
-/** Begins the record of a run, which the pages of the organization show. */
+/** The pages of the organization show the run. */
 export async function beginRun(
   { db, logger }: { readonly db: Queryable; readonly logger: Logger },
   organizationId: string,

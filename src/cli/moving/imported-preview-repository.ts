@@ -19,13 +19,11 @@ const PreviewRow = Type.Object({
   endedAt: Timestamp,
   hasEvents: Type.Boolean(),
 });
-/** An imported preview as it is stored. */
 export type ImportedPreviewRow = Row<typeof PreviewRow>;
 
-/** Previews that an import has brought in: table `imported_previews`. */
 export function createImportedPreviewRepository(db: Queryable) {
   return {
-    /** Entries of all imported previews of a stack, including deleted ones. */
+    /** The list includes deleted previews. */
     listEntries: async (stackId: string): Promise<ReadonlySet<string>> => {
       const rows = await db.any(sql.rows(EntryRow)`
         /* importedPreviews.listEntries */ select entry from imported_previews where stack_id = ${stackId}`);

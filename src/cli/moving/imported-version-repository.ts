@@ -16,14 +16,13 @@ const VersionRow = Type.Object({
   ...movedVersion,
   sha256: Nullable(Type.String()),
 });
-/** An imported version as it is stored. */
 export type ImportedVersionRow = Row<typeof VersionRow>;
 
 const NameRow = Type.Object({ project: Type.String(), stack: Type.String() });
 const IdRow = Type.Object({ id: Type.String() });
 const HeadRow = Type.Object({ sha256: Type.String() });
 
-/** An update of another backend, with its version here. */
+/** An update as it is stored here. */
 export interface ImportedUpdate {
   readonly id: string;
   readonly stackId: string;
@@ -44,7 +43,7 @@ export interface ImportedUpdate {
   readonly hasEvents: boolean;
 }
 
-/** Updates that imports have inserted, and the entries of their sources: table `imported_versions`. */
+/** The rows also have the entries of the sources. */
 export function createImportedVersionRepository(db: Queryable) {
   return {
     /** The imported versions of a stack, oldest first. */
@@ -54,7 +53,7 @@ export function createImportedVersionRepository(db: Queryable) {
         select i.entry, u.stack_version as "stackVersion" from updates u join imported_versions i on i.update_id = u.id
         where u.stack_id = ${stackId} order by u.stack_version`),
 
-    /** A page of the imported versions of a stack with all imported columns, oldest first. */
+    /** The rows have all imported columns, oldest first. */
     list: (stackId: string, afterVersion: number, limit: number) =>
       db.any(sql.rows(VersionRow)`
         /* importedVersions.list */
@@ -138,7 +137,7 @@ export function createImportedVersionRepository(db: Queryable) {
       return row?.sha256 ?? null;
     },
 
-    /** Inserts an ended update without its state and its events, and notes its origin. */
+    /** An ended update without its state and its events. Notes its origin. */
     insert: (update: ImportedUpdate) =>
       db.query(sql.nothing`
         /* importedVersions.insert */

@@ -23,7 +23,6 @@ export function toMapping(text: string, previous: readonly StackMapping[] = []):
   return [...previous, { from, project, stack }];
 }
 
-/** The local user for a user of the source. */
 export interface UserMapping {
   readonly from: string;
   readonly login: string;

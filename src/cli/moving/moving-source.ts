@@ -1,7 +1,7 @@
 import type { HistoryInfo } from '../../shared/diy/history-info.ts';
 import type { Decrypt } from './stack-secrets.ts';
 
-/** A state of the source, as a deployment document. */
+/** As a deployment document. */
 export interface SourceState {
   /** For messages. */
   readonly name: string;
@@ -11,7 +11,7 @@ export interface SourceState {
   document(): AsyncIterable<Buffer>;
 }
 
-/** An update in the history of a stack, and the state that it left. */
+/** An update of a stack, and the state that it left. */
 export interface SourceEntry {
   /** Its identity in the source. */
   readonly id: string;
@@ -39,19 +39,17 @@ export interface FormerName {
   readonly stack: string;
 }
 
-/** The content of a stack in the source. */
 export interface SourceContent {
-  /** The newest state. */
   readonly state: SourceState & { readonly modifiedAt: Date };
-  /** Whether the newest state may be one that no update of the history has left. */
+  /** Possibly, no update of the history has left the newest state. */
   readonly mayHaveUnrecordedState: boolean;
-  /** Whether the newest state is known to be one that no update has left; undefined: unknown. */
+  /** Whether no update has left the newest state; undefined: unknown. */
   readonly isInitial?: boolean;
   /** Oldest first. */
   readonly history: readonly SourceEntry[];
   /** The ids of the history and of updates whose states the source no longer has, oldest first; undefined: only of the history. */
   readonly order?: readonly string[];
-  /** Ended previews, oldest first; none if the source keeps none. */
+  /** Ended, oldest first; none if the source keeps none. */
   readonly previews?: readonly SourcePreview[];
   /** Parts of the stack that cannot be imported. */
   readonly notes: readonly string[];
@@ -63,11 +61,11 @@ export interface SourceContent {
   readonly isBusy: boolean;
   /** The tags, not checked. Throws TransferError. */
   tags(): Promise<object>;
-  /** Names that the stack had before renames, if the source tells them. */
+  /** Before renames, if the source tells them. */
   readonly formerNames?: readonly FormerName[];
   /** The damage of these entries or previews, because of which no part of the stack may be imported; null if there is none. */
   readonly check: ((entries: readonly (SourceEntry | SourcePreview)[]) => Promise<string | null>) | null;
-  /** Decrypts secrets of the source's own keys; null if it has no keys. */
+  /** For the source's own keys; null if it has none. */
   readonly decrypt: Decrypt | null;
 }
 
@@ -81,7 +79,6 @@ export interface SourceStack {
   open(): Promise<SourceContent>;
 }
 
-/** The content of a source. */
 export interface SourceListing {
   /** By name. */
   readonly stacks: readonly SourceStack[];
@@ -89,13 +86,12 @@ export interface SourceListing {
   readonly strays: readonly string[];
   /** Sentences about the source as a whole. */
   readonly remarks: readonly string[];
-  /** Sentences about objects of the source besides stacks, which are not imported. */
+  /** Objects besides stacks are not imported. */
   readonly leftOut: readonly string[];
   /** Stacks that the source lacks or may lack. An import with gaps is not complete. */
   readonly gaps?: readonly SourceGap[];
 }
 
-/** Something that a source lacks. */
 export interface SourceGap {
   /** The stack or the file, as `--stack` selects it; null if unknown. */
   readonly name: string | null;
@@ -103,7 +99,7 @@ export interface SourceGap {
   readonly text: string;
 }
 
-/** The origin of stacks: a DIY backend, a service, or an archive. */
+/** A DIY backend, a service, or an archive. */
 export interface MovingSource {
   /** For plans and the audit log. */
   readonly location: string;

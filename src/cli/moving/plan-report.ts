@@ -4,7 +4,7 @@ import { codeOf } from '../../shared/platform/errors/causes.ts';
 import { alignColumns, counted, formatBytes } from '../output/text.ts';
 import type { PlannedStack } from './import-plan.ts';
 
-/** Written with `--plan`. */
+/** The file is written with `--plan`. */
 export interface PlanFile {
   readonly format: 1;
   readonly from: string;
@@ -14,7 +14,7 @@ export interface PlanFile {
   readonly strays: readonly string[];
 }
 
-/** Reads the names of the stacks in a plan. Throws TransferError if the plan is for another import. */
+/** Throws TransferError if the plan is for another import. */
 export async function readPlannedNames(
   file: string,
   { from, organization }: Pick<PlanFile, 'from' | 'organization'>,
@@ -35,7 +35,7 @@ function parsePlan(text: string): Partial<PlanFile> | null {
   }
 }
 
-/** A plan as text for people. `url` is the URL of this server, if the source decrypts secrets with its own keys. */
+/** `url` is this server's, if the source decrypts secrets with its own keys. */
 export function describePlan(
   { organization, stacks }: PlanFile,
   remarks: readonly string[],
@@ -72,7 +72,7 @@ export function inQuarantine(reason: string): string {
   return `in quarantine, because the CLI refuses its newest state: ${reason}`;
 }
 
-/** Says which providers encrypt the secrets of the stacks. `url`: this server, if the source decrypts secrets with its own keys. */
+/** `url` is this server's, if the source decrypts secrets with its own keys. */
 function describeSecrets(stacks: readonly PlannedStack[], url: string | null): string[] {
   const keepers = Map.groupBy(
     stacks.filter(({ action, secretsProvider }) => action !== 'leave out' && secretsProvider !== null),

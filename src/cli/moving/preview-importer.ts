@@ -6,7 +6,6 @@ import { createImportedPreviewRepository } from './imported-preview-repository.t
 import { createImportedVersionRepository, type ImportedUpdate } from './imported-version-repository.ts';
 import type { SourceEntry, SourcePreview } from './moving-source.ts';
 
-/** A preview to be committed. */
 export interface PreparedPreview {
   readonly entry: string;
   /** Its id in the source; null if it has none. */
@@ -16,7 +15,7 @@ export interface PreparedPreview {
   readonly events: readonly EngineEventText[];
 }
 
-/** The entries in order, each preceded by the previews that came before it; previews that came after all entries are last. */
+/** Each entry after the previews that came before it; previews that came after all entries are last. */
 export function placePreviews(
   entries: readonly SourceEntry[],
   previews: readonly SourcePreview[],

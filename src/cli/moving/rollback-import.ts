@@ -16,14 +16,11 @@ import { createImportedVersionRepository } from './imported-version-repository.t
 import type { SourceStack } from './moving-source.ts';
 import { orderOf } from './stack-here.ts';
 
-/** The action of a rollback for a stack of the source. */
 export interface StackRollback {
   readonly source: string;
   /** `none`: the stack is not here. */
   readonly action: 'delete' | 'keep' | 'none';
-  /** Number of imported versions here. */
   readonly versions: number;
-  /** Why the stack is kept. */
   readonly reason: string | null;
 }
 

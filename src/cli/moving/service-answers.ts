@@ -2,7 +2,7 @@ import { type Static, type TSchema, Type } from 'typebox';
 import { TransferError } from '../../shared/diy/diy-layout.ts';
 import { Nullable, standard } from '../../shared/platform/schema/standard-schema.ts';
 
-/** The members of a service's answers that imports read. Other members are allowed, and optional members may be null. */
+/** Imports read these members. Others are allowed, and optional members may be null. */
 const text = Type.Optional(Type.String());
 const texts = <Value extends TSchema>(value: Value) => Type.Optional(Type.Record(Type.String(), value));
 
@@ -31,7 +31,6 @@ export type ListedUpdate = Static<typeof ListedUpdate>;
 
 const ListedStack = Type.Object({ orgName: Type.String(), projectName: Type.String(), stackName: Type.String() });
 
-/** The schemas of the answers, by request. */
 export const answers = {
   user: Type.Object({ githubLogin: text }),
   stacks: Type.Object({ stacks: Type.Optional(Type.Array(Nullable(ListedStack))), continuationToken: text }),

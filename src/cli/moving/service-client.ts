@@ -5,7 +5,7 @@ import { shortReason, unreachableReason } from '../../shared/platform/kms/kms-re
 import { tlsFaultOf } from '../../shared/platform/tls/certificates.ts';
 import { refusalIn, retryAfterMs } from '../http/answers.ts';
 
-/** The source refuses the call, and would refuse a repetition. */
+/** The source would also refuse a repetition. */
 export class SourceRefusedError extends TransferError {}
 
 /** The source has nothing at the path. */
@@ -17,7 +17,7 @@ export class SourceUnavailableError extends TransferError {}
 /** A response broke off. Reading it again may succeed. */
 class SourceBrokenError extends SourceUnavailableError {}
 
-/** Whether the source has answered that it does not have the requested object. */
+/** The source has answered that it does not have the requested object. */
 export function isRefusal(error: unknown): boolean {
   return error instanceof SourceLacksError || error instanceof SourceRefusedError;
 }
@@ -31,7 +31,7 @@ const attempts = 8;
 const maxWaitMs = 30_000;
 /** If the service requests a longer wait, this one is used: the operator may end the command. */
 const maxRetryAfterMs = 5 * 60_000;
-/** Maximum time without a byte of the response, in ms. */
+/** The response may pause for this long. */
 const stallMs = 60_000;
 const maxJsonBytes = 256 * 1024 * 1024;
 
@@ -40,7 +40,7 @@ export interface Call {
   readonly body?: object;
 }
 
-/** Reads from a service of the CLI's protocol: one call at a time for each caller, and no faster than the service permits. */
+/** One call at a time for each caller, and no faster than the service permits. */
 export class ServiceClient {
   readonly origin: string;
   readonly #token: string;
@@ -51,7 +51,7 @@ export class ServiceClient {
     this.#token = token;
   }
 
-  /** The JSON of a response, read again if it breaks off. Throws TransferError. */
+  /** Read again if the response breaks off. Throws TransferError. */
   async json(path: string, call: Call = {}): Promise<unknown> {
     const text = (await this.buffer(path, call)).toString('utf8');
     try {
@@ -61,7 +61,7 @@ export class ServiceClient {
     }
   }
 
-  /** All bytes of a response. Throws TransferError. */
+  /** Throws TransferError. */
   buffer(path: string, call: Call = {}): Promise<Buffer> {
     return retryBroken(async () => {
       const parts: Buffer[] = [];
@@ -76,7 +76,7 @@ export class ServiceClient {
     });
   }
 
-  /** The bytes of a response. Throws TransferError; SourceBrokenError in the middle of it. */
+  /** Throws TransferError; SourceBrokenError in the middle of the response. */
   async *bytes(path: string, call: Call = {}): AsyncGenerator<Buffer> {
     const { abort, response } = await this.#respond(path, call);
     const reader = response.body?.getReader();

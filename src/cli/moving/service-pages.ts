@@ -1,22 +1,21 @@
 import type { ListedUpdate } from './service-answers.ts';
 
-/** Number of updates in one call. */
 export const pageSize = 100;
 
-/** A page of a list, and the total number of items, if the service reports it. */
+/** `total` only if the service reports it. */
 export interface ListedPage {
   readonly updates?: readonly (ListedUpdate | null)[];
   readonly total?: number;
 }
 
-/** Says that a list may be incomplete. `location`: the service that answered. */
+/** `location` is the service that answered. */
 export function incompleteList(location: string, what: string): string {
   return `${location} answers with the same page of ${what} again, so others may be missing`;
 }
 
 /**
- * The pages of a list, newest first. A service that repeats an answer would never end: the list then ends, and `onRepeated` is called if
- * more pages may have followed.
+ * Newest first. A service that repeats an answer would never end: the list then ends, and `onRepeated` is called if more pages may have
+ * followed.
  */
 export async function* readPages(
   read: (number: number) => Promise<ListedPage>,
@@ -40,7 +39,7 @@ export async function* readPages(
   }
 }
 
-/** Follows the tokens of a list to its end. Calls `onRepeated` if a token that has led to items comes again. */
+/** Calls `onRepeated` if a token that has led to items comes again. */
 export class PageTokens {
   readonly #known = new Set<string>();
   readonly #onRepeated: () => void;
@@ -49,7 +48,7 @@ export class PageTokens {
     this.#onRepeated = onRepeated;
   }
 
-  /** The token of the next page; null if there is none. */
+  /** Returns null after the last page. */
   next(token: unknown, { hasItems }: { readonly hasItems: boolean }): string | null {
     if (typeof token !== 'string' || token === '') return null;
     if (this.#known.has(token)) {

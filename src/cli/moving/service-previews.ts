@@ -5,7 +5,7 @@ import { answers, type ListedUpdate, readAnswer } from './service-answers.ts';
 import { type ServiceClient, SourceLacksError } from './service-client.ts';
 import { type ListedPage, pageSize, readPages } from './service-pages.ts';
 
-/** A page of updates, compressed until its entries are imported, because it may be large. */
+/** Compressed until the page's entries are imported, because it may be large. */
 export class PackedPage {
   readonly #bytes: Buffer;
   #open: WeakRef<readonly ListedUpdate[]> | null = null;
@@ -22,7 +22,7 @@ export class PackedPage {
   }
 }
 
-/** The ended previews of a stack, oldest first; none if the service does not list them. `updates` are oldest first. */
+/** Ended, oldest first; none if the service does not list them. `updates` are oldest first. */
 export async function readPreviews(
   { client, eventsOf, onRepeated, path }: PreviewParts,
   updates: readonly { readonly id: string; readonly startTime: number }[],
@@ -61,7 +61,6 @@ export async function readPreviews(
 
 interface PreviewParts {
   readonly client: ServiceClient;
-  /** The path of the stack. */
   readonly path: string;
   readonly eventsOf: (update: ListedUpdate) => SourceEntry['events'];
   /** Called if previews may be missing. */

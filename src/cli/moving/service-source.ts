@@ -10,7 +10,7 @@ import { PackedPage, readPreviews } from './service-previews.ts';
 /** Maximum number in one request, as in the CLI (pkg/resource/stack/secrets.go). */
 const maxCiphertexts = 1000;
 
-/** An organization of a service with the CLI's protocol: Pulumi Cloud, or another Holdfast. */
+/** Pulumi Cloud, or another Holdfast. */
 export class ServiceSource implements MovingSource {
   readonly location: string;
   readonly #client: ServiceClient;

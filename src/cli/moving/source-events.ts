@@ -3,13 +3,13 @@ import { splitEventBatch } from '../../shared/events/event-batch.ts';
 import type { EngineEventText } from '../../shared/events/event-repository.ts';
 import type { SourceEntry } from './moving-source.ts';
 
-/** Maximum size of the events of one update that are held in memory until they are committed with it, in characters. */
+/** In characters, for one update, held in memory until they are committed with it. */
 const maxEventsLength = 128 * 1024 * 1024;
 
 /** The type that an API's pages add before the text of the engine. */
 const addedType = /^\{"type":"(\w+Event)",(?=")/;
 
-/** The engine events of an update in the source, each once. Throws TransferError and InvalidRequestError. */
+/** Each event is returned once. Throws TransferError and InvalidRequestError. */
 export async function readEvents(
   read: NonNullable<SourceEntry['events']>,
   maxEventBytes: number,
@@ -26,7 +26,6 @@ export async function readEvents(
   return [...found.values()];
 }
 
-/** The number of events of the update in the source. */
 export async function countEvents(read: NonNullable<SourceEntry['events']>): Promise<number> {
   const found = new Set<number>();
   for await (const page of read()) {

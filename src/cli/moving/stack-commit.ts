@@ -35,7 +35,7 @@ const passing = new Set(['updates_pkey', 'stacks_project_id_fkey']);
 
 const tooLong = 'Storing the states took too long; run the import again';
 
-/** Where versions are committed, and the work that is committed with them. */
+/** With the work that is committed together with the versions. */
 export interface CommitParts {
   readonly context: AppContext;
   readonly organization: { readonly id: string; readonly name: string };
@@ -50,12 +50,12 @@ export interface CommitParts {
   ) => Promise<unknown>;
 }
 
-/** An update whose state is stored, to be committed. */
+/** The state is stored already. */
 interface PreparedVersion {
   readonly entry: string;
-  /** The version in the source; null if the source does not number it. */
+  /** Null if the source does not number it. */
   readonly inSource: number | null;
-  /** The id in the source; null if it has none. */
+  /** Null if the source has none. */
   readonly updateId: string | null;
   readonly info: HistoryInfo;
   readonly state: NewCheckpoint | null;
@@ -65,7 +65,7 @@ interface PreparedVersion {
 /** A version or a preview to be committed. */
 export type Prepared = PreparedVersion | PreparedPreview;
 
-/** The local stack. Its head is to be replaced; null if the stack does not exist. */
+/** `head` is null if the stack does not exist. */
 export interface CommitTarget {
   readonly ref: StackRef;
   /** JSON text; null: the local tags are kept, except for the mark of a quarantine. */
@@ -76,7 +76,7 @@ export interface CommitTarget {
   readonly formerNames: NonNullable<SourceContent['formerNames']>;
 }
 
-/** Adds all prepared parts to a stack, or none. Returns the new head. Throws TransferError if the stack has another head now. */
+/** All prepared parts, or none. Returns the new head. Throws TransferError if the stack has another head now. */
 export async function commitStack(
   parts: CommitParts,
   target: CommitTarget,
@@ -138,7 +138,7 @@ async function commitIn(
   return { stackId: stack.id, stackVersion, checkpointId };
 }
 
-/** Sets the tags, unless the stack was just created with them. */
+/** The stack may just have been created with these tags. */
 async function setTags(tx: Queryable, stack: StackRow, tags: string, from: string): Promise<void> {
   if (isDeepStrictEqual(readTags(stack.tags), readTags(tags))) return;
   await createStackRepository(tx).setTags(stack.id, tags);
@@ -169,7 +169,7 @@ async function create(
   return stacks.lockById(id);
 }
 
-/** Gives a stack its state from before its first version. */
+/** The state is from before the first version. */
 async function begin(tx: Queryable, stack: StackRow, state: NewCheckpoint): Promise<string> {
   const checkpointId = await createCheckpointRepository(tx).insert({ stackId: stack.id, updateId: null }, state);
   if (checkpointId === null) throw new UnavailableError(tooLong);
@@ -224,12 +224,11 @@ function changedMeanwhile(ref: StackRef, how: 'created' | 'changed'): TransferEr
   );
 }
 
-/** Whether it is a version rather than a preview. */
 export function isVersion(prepared: Prepared): prepared is PreparedVersion {
   return 'state' in prepared;
 }
 
-/** The ids of imported updates: their ids in the source, so that links stay valid, unless local updates have them. */
+/** The ids in the source, so that links stay valid, unless local updates have them. */
 async function chooseIds(
   rows: Pick<ReturnType<typeof createImportedVersionRepository>, 'listTaken'>,
   updates: readonly { readonly updateId: string | null }[],

@@ -7,12 +7,12 @@ import { readTags } from '../../shared/stacks/tags.ts';
 import { createImportedVersionRepository } from './imported-version-repository.ts';
 import type { SourceContent } from './moving-source.ts';
 
-/** The ids of all updates of the source, oldest first, even if the source lacks their states. */
+/** Oldest first, even if the source lacks their states. */
 export function orderOf({ history, order }: Pick<SourceContent, 'history' | 'order'>): readonly string[] {
   return order ?? history.map(({ id }) => id);
 }
 
-/** The local part of the stack. Read again if another import adds to it meanwhile. */
+/** Read again if another import adds to the stack meanwhile. */
 export async function findHere(context: AppContext, ref: StackRef, source: SourceContent) {
   for (;;) {
     const found = await context.stacks.find(ref);

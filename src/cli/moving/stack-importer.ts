@@ -14,7 +14,7 @@ import { type CommitParts, commitStack, isVersion, type Prepared } from './stack
 import { StackSecrets, serverUrl } from './stack-secrets.ts';
 import { versionInSource } from './version-numbers.ts';
 
-/** Maximum size of a commit, in bytes of compressed states and of texts; a larger stack is committed in several transactions. */
+/** Compressed states and texts; a larger stack is committed in several transactions. */
 const maxHeldBytes = 16 * 1024 * 1024;
 const maxHeldVersions = 500;
 /** The limit is low for a service, because each entry takes calls over the network that an interruption would waste. */
@@ -25,16 +25,14 @@ interface ImportParts extends CommitParts {
   readonly arrival?: Arrival;
 }
 
-/** The handling of a source's secrets. */
 export interface Arrival {
   document(document: AsyncIterable<Buffer>): AsyncIterable<Buffer>;
-  /** Re-encrypts the secrets in the configuration of an update. */
+  /** Re-encrypts the configuration of an update. */
   config(stored: string): Promise<string>;
-  /** Number of secrets that were kept unchanged since the last call, although the source was asked to decrypt them. */
+  /** Secrets that were kept unchanged since the last call, although the source was asked to decrypt them. */
   takeKept(): number;
 }
 
-/** The result for a stack. */
 export interface ImportedStack {
   readonly versions: number;
   readonly previews: number;
@@ -43,8 +41,8 @@ export interface ImportedStack {
 }
 
 /**
- * Imports the planned parts of a stack. Versions are committed together with their import records, so an interrupted import continues where
- * it was, and no version is imported twice. A stack becomes visible when its first versions are committed: usually all at once.
+ * Versions are committed together with their import records, so an interrupted import continues where it was, and no version is imported
+ * twice. A stack becomes visible when its first versions are committed: usually all at once.
  */
 export class StackImporter {
   readonly #parts: ImportParts;
@@ -161,7 +159,7 @@ export class StackImporter {
     }
   }
 
-  /** Stores a state of the source without making it the state of a stack; null if the source has none. */
+  /** It does not become the state of a stack; null if the source has none. */
   async #store(state: SourceState, secrets: Arrival | null): Promise<NewCheckpoint | null> {
     const { context } = this.#parts;
     let isEmpty = false;

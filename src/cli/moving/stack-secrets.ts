@@ -5,7 +5,7 @@ import { type DocumentSecrets, reencryptDocument } from '../../shared/diy/reencr
 /** Decrypts ciphertexts of a stack; null for each ciphertext that is not its own. */
 export type Decrypt = (ciphertexts: readonly string[]) => Promise<readonly (Buffer | null)[]>;
 
-/** Secrets are processed in batches of about this size of the document, in bytes. */
+/** The size of a batch in bytes of the document, approximately. */
 const batchBytes = 1024 * 1024;
 /** Maximum size of remembered ciphertexts, in characters. */
 const maxKnown = 32 * 1024 * 1024;
@@ -31,14 +31,13 @@ export class StackSecrets {
     this.#provider = parts.provider;
   }
 
-  /** Returns the number of secrets that looked like secrets of the service, but that it could not decrypt. They are kept unchanged. */
+  /** Secrets looked like secrets of the service, but it could not decrypt them. They are kept unchanged. */
   takeKept(): number {
     const kept = this.#kept;
     this.#kept = 0;
     return kept;
   }
 
-  /** The document for the local stack. */
   document(document: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
     return reencryptDocument(
       inBatches(document),
@@ -47,7 +46,6 @@ export class StackSecrets {
     );
   }
 
-  /** The configuration of an update for the local stack. */
   config(stored: string): Promise<string> {
     return reencryptConfig(stored, this.#reencrypt);
   }

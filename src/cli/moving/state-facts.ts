@@ -8,7 +8,6 @@ import { urnKey } from '../../shared/state/deployments/live-urns.ts';
 import { type ResourceReferences, readReferences } from '../../shared/state/deployments/references.ts';
 import { parseUrn } from '../../shared/state/deployments/urn.ts';
 
-/** Facts about a deployment document. */
 export interface StateFacts {
   readonly sha256: string;
   readonly bytes: number;

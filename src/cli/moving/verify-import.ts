@@ -18,12 +18,11 @@ import { isState, versionFault, versionInSource } from './version-numbers.ts';
 
 const pageRows = 100;
 
-/** The result for one stack. */
 export interface StackVerification {
   readonly source: string;
   readonly versions: number;
   readonly previews: number;
-  /** Size of the states that were read at both ends, in bytes. */
+  /** Bytes that were read at both ends. */
   readonly bytes: number;
   /** One line for each difference. */
   readonly problems: readonly string[];
@@ -44,10 +43,7 @@ interface VerifyParts {
   readonly organization: string;
 }
 
-/**
- * Compares a stack with its source: each state by its bytes, with secrets of the service's keys decrypted; times, messages, results,
- * environment, configuration and tags.
- */
+/** Each state by its bytes, with secrets of the service's keys decrypted; times, messages, results, environment, configuration and tags. */
 export async function verifyStack(parts: VerifyParts, source: SourceStack): Promise<StackVerification> {
   const result: Found = { source: source.name, versions: 0, previews: 0, bytes: 0, problems: [], leftOut: [] };
   try {
@@ -126,7 +122,7 @@ async function verifyInto(result: Found, { context, organization }: VerifyParts,
   return result;
 }
 
-/** The difference between the newest states; null if there is none. */
+/** Returns null if there is no difference. */
 async function compareNewest(
   { content, context, stackId }: Compared,
   stack: StackRow,
@@ -224,7 +220,6 @@ async function verifyEntry(
   }
 }
 
-/** Compares data with secrets, decrypted at both ends. */
 async function compareDecrypted(
   { context, stackId }: { readonly context: AppContext; readonly stackId: string },
   there: { readonly info: HistoryInfo; readonly state: SourceState; readonly decrypt: Decrypt },

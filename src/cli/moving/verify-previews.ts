@@ -15,7 +15,7 @@ interface Compared {
   readonly stackId: string;
 }
 
-/** Compares the previews of a stack, except previews that were deleted here since their import. */
+/** Except previews that were deleted here since their import. */
 export async function verifyPreviews(
   compared: Compared,
 ): Promise<{ readonly equal: number; readonly problems: readonly string[] }> {

@@ -6,7 +6,7 @@ import type { StateFacts } from './state-facts.ts';
  * The version of an imported update is its version in the source. Only updates that the source does not number are numbered consecutively.
  */
 
-/** The version of an entry in the source; null if the source does not number it. An export to a folder writes it into the history. */
+/** Returns null if the source does not number it. An export to a folder writes it into the history. */
 export function versionInSource({ stackVersion }: Pick<SourceEntry, 'stackVersion'>, info: HistoryInfo): number | null {
   return stackVersion ?? info.version;
 }

@@ -31,7 +31,7 @@ const SiteStatus = Type.Object({
   blobs: Type.Object({ copies: Text, blobs: Count, bytes: Count, seconds: Count }),
 });
 
-/** The JSON output of the commands of `holdfast admin`, by the words of the command. */
+/** By the words of the command. */
 export const adminOutputs = {
   'admin list': Type.Object({
     members: Type.Array(Type.Object({ organization: TextOrNull, login: TextOrNull, role: TextOrNull })),

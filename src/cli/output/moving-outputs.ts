@@ -36,10 +36,9 @@ const VerifiedStack = Type.Object({
 const RolledBackStack = Type.Object({ source: Text, action: Text, versions: Count, reason: TextOrNull });
 const FolderStack = Type.Object({ stack: Text, isComplete: Flag, versions: Count, reencrypted: Count, notes: Texts });
 
-/** The JSON output of the commands that move states, blobs and backups, by the words of the command. */
+/** By the words of the command. */
 export const movingOutputs = {
   'backup create': Type.Object({ ...Manifest.properties, owner: Text }),
-  /** One backup per line. */
   'backup list': Type.Object({
     backup: Text,
     /** Identifies the installation. Null: the backup is being deleted. */

@@ -1,7 +1,6 @@
 import { type Static, type TSchema, Type } from 'typebox';
 import { Nullable } from '../../shared/platform/schema/standard-schema.ts';
 
-/** Parts of the schemas of commands' output. */
 export const Text = Type.String();
 export const Count = Type.Integer();
 export const Flag = Type.Boolean();
@@ -12,7 +11,6 @@ export const CountOrNull = Nullable(Count);
 export const Time = Type.Unsafe<Date>({ type: 'string', format: 'date-time' });
 export const TimeOrNull = Nullable(Time);
 
-/** The data that a command prints: read-only, and of the type of the schema. */
 export type Printed<S extends TSchema> = DeepReadonly<Static<S>>;
 
 type DeepReadonly<T> = T extends Date

@@ -22,7 +22,7 @@ const Plan = Type.Object({
   waiting: Type.Array(Type.Object({ kind: Text, organization: Text, name: Text, members: Texts })),
 });
 
-/** The --json output of each command, besides the name of its schema, by the words of the command. */
+/** Besides the name of the schema, by the words of the command. */
 export const outputs = {
   ...adminOutputs,
   ...movingOutputs,
@@ -44,10 +44,8 @@ export function schemaId(name: OutputName): string {
   return `holdfast.${name.replaceAll(' ', '.')}/v1`;
 }
 
-/** The option of a command that prints data. */
 export const jsonOption = ['--json', 'print one JSON document; `holdfast schema` has its schema'] as const;
 
-/** Prints the result of a command as a JSON document, or for a person. */
 export function printResult<Name extends OutputName>(
   name: Name,
   result: Printed<(typeof outputs)[Name]>,

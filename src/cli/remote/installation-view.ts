@@ -32,7 +32,6 @@ export const Installation = Type.Object({
       workers: Nullable(Type.Integer()),
     }),
   ),
-  /** The oldest running updates. */
   updates: Type.Array(
     Type.Object({
       updateId: Text,

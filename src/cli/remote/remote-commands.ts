@@ -28,7 +28,6 @@ interface WaitOptions extends ServerOptions {
   readonly every: number;
 }
 
-/** The operation that holds a stack. */
 interface Running {
   readonly updateId: string;
   readonly kind: string;
@@ -42,7 +41,6 @@ function addServerOptions(command: Command): Command {
     .option('--token <token>', 'API token; by default PULUMI_ACCESS_TOKEN, or the login of the Pulumi CLI');
 }
 
-/** Adds the options of `holdfast wait`. */
 export function addWaitCommand(command: Command): void {
   addServerOptions(command)
     .option('--seconds <count>', 'how long, at most', toCount, 3600)
@@ -60,7 +58,6 @@ export function addWaitCommand(command: Command): void {
     });
 }
 
-/** Adds the options of `holdfast approve`. */
 export function addApproveCommand(command: Command): void {
   addServerOptions(command)
     .argument('<commit>', 'the full hash of the commit', toCommit)
@@ -80,7 +77,6 @@ export function addApproveCommand(command: Command): void {
     });
 }
 
-/** Adds the options of `holdfast drain`. */
 export function addDrainCommand(command: Command): void {
   addServerOptions(command)
     .option('--reason <text>', 'shown to the user who runs the update', '')

@@ -31,7 +31,6 @@ const closeScreen = `${esc}[?25h${esc}[?1049l`;
 const fromTopLeft = `${esc}[H${esc}[J`;
 const keysThatEnd = new Set(['q', 'Q', '\u0003']);
 
-/** Adds the options of `holdfast top`. */
 export function addTopCommand(command: Command): void {
   command
     .option('--url <url>', 'server; by default HOLDFAST_URL, PULUMI_BACKEND_URL, or the login of the Pulumi CLI')

@@ -23,7 +23,6 @@ export const settingOptions = [
   ['--trusted-proxies <addresses>', 'proxies that terminate TLS, comma-separated', 'HOLDFAST_TRUSTED_PROXIES'],
 ] as const;
 
-/** Option values that unset a setting. */
 const unset: Readonly<Record<string, string>> = { HOLDFAST_DATABASE_URL: 'embedded', HOLDFAST_S3_BUCKET: 'none' };
 
 /** The value of a setting, from the value of its option. */

@@ -27,7 +27,6 @@ const checkMs = 10_000;
 
 /** Folders that the service's unit replaces by others: ProtectHome and PrivateTmp. */
 const hidden = ['/home', '/root', '/run/user', '/tmp', '/var/tmp'];
-/** Settings that name a file. */
 export const fileSettings = [
   'HOLDFAST_TLS_CERT_FILE',
   'HOLDFAST_TLS_KEY_FILE',

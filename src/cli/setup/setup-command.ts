@@ -53,7 +53,6 @@ interface SetupOptions {
   readonly [flag: string]: string | true | undefined;
 }
 
-/** Adds options and action to `holdfast setup`. */
 export function addSetupOptions(command: Command, runWith: RunWith): void {
   command.option('--file <file>', `the file to write (default: ${defaultFile})`);
   for (const [flags, description] of settingOptions) command.option(flags, description);

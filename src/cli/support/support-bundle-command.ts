@@ -3,7 +3,6 @@ import { replaceFileDurably } from '../../shared/platform/files/durable-files.ts
 import type { CommandRun } from '../command-run.ts';
 import { collectSupportBundle } from './support-bundle.ts';
 
-/** Adds argument, options and action to `holdfast support-bundle`. */
 export function addSupportBundleOptions(command: Command, run: CommandRun): void {
   command
     .argument('<file>', 'the file to write, in JSON')

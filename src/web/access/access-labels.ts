@@ -1,13 +1,13 @@
 import type { AccessHolder } from '../platform/app/procedure-types.ts';
 import { accessLabelTexts } from './texts.tsx';
 
-/** Permissions on a stack, weakest first, and what each allows. */
+/** Weakest first. */
 export const permissionLabels = accessLabelTexts.permissions;
 
 export type Permission = keyof typeof permissionLabels;
 export const permissions = Object.keys(permissionLabels) as readonly Permission[];
 
-/** `names` with or without `name`. `of`: the names to choose from, including `name`. Names that only a newer server knows are kept. */
+/** `of` has the names to choose from, including `name`. Names that only a newer server knows are kept. */
 export function choosePermission(
   names: readonly string[],
   of: readonly Permission[],
@@ -23,7 +23,6 @@ export const roleLabels = accessLabelTexts.roles;
 
 type Reason = AccessHolder['decisions'][number]['reason'];
 
-/** Why a user or token has a permission, or does not have it. */
 export const reasonLabels: Readonly<Record<Reason, string>> = accessLabelTexts.reasons;
 
 /** Reasons for a denial, where the label differs. */

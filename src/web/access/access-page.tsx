@@ -19,7 +19,6 @@ import { accessTexts } from './texts.tsx';
 
 const route = getRouteApi('/$organization/~/access');
 
-/** The permissions that the members' roles give in this organization. */
 export function AccessPage() {
   const { organization } = route.useParams();
   const [asked, setAsked] = useState<'decrypt' | 'defaults' | null>(null);

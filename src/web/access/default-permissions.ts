@@ -1,6 +1,6 @@
 import type { Permission } from './access-labels.ts';
 
-/** The permissions of the member role, each with the permissions it needs. A viewer has `read` and `decrypt`. */
+/** Each with the permissions it needs. A viewer has `read` and `decrypt`. */
 export const memberPermissions = ['read', 'preview', 'write', 'decrypt'] as const satisfies readonly Permission[];
 type MemberPermission = (typeof memberPermissions)[number];
 
@@ -10,7 +10,7 @@ const needs: Readonly<Partial<Record<MemberPermission, readonly MemberPermission
   decrypt: ['read'],
 };
 
-/** The permissions, including the ones they need. Null stands for all permissions of the role. */
+/** Null stands for all permissions of the role. */
 export function withNeeds(names: readonly string[] | null): readonly MemberPermission[] {
   if (names === null) return memberPermissions;
   const chosen = memberPermissions.filter((name) => names.includes(name));
@@ -19,7 +19,6 @@ export function withNeeds(names: readonly string[] | null): readonly MemberPermi
   );
 }
 
-/** The permissions that viewers and members lose. */
 export function lostPermissions(before: readonly string[] | null, after: readonly string[] | null): MemberPermission[] {
   const left = withNeeds(after);
   return withNeeds(before).filter((name) => !left.includes(name));

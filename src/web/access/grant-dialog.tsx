@@ -25,10 +25,7 @@ const names = {
 
 const nameFields = { user: LoginField, team: TeamField, token: TokenIdField } as const satisfies Record<Kind, unknown>;
 
-/**
- * Creates a grant that allows or denies permissions. On a team's page, it is for the team; on a stack's page, the stack's name is the
- * initial pattern.
- */
+/** On a team's page, it is for the team; on a stack's page, the stack's name is the initial pattern. */
 export function GrantDialog({
   onClose,
   organization,

@@ -22,7 +22,7 @@ import type { GrantOwner } from './grant-owner.ts';
 import { PermissionSet } from './permission-set.tsx';
 import { grantTexts } from './texts.tsx';
 
-/** Grants to a team or on a stack, for admins of the organization. */
+/** The list is for admins of the organization. */
 export function GrantList({
   lead,
   organization,

@@ -3,7 +3,6 @@ import { choosePermission, type Permission, permissionLabels, permissions } from
 import styles from './permission-set.module.css';
 import { permissionTexts } from './texts.tsx';
 
-/** Names of permissions in a row. */
 export function PermissionSet({ names }: { readonly names: readonly string[] }) {
   // Permission to read a stack includes its outputs.
   const shown = names.includes('read') ? names.filter((name) => name !== 'outputs') : names;

@@ -25,7 +25,6 @@ const route = getRouteApi('/$organization/~/roles');
 
 type Asked = { readonly what: 'create' } | { readonly what: 'edit' | 'delete'; readonly role: RoleItem };
 
-/** Named sets of permissions that grants give. */
 export function RolesPage() {
   const { organization } = route.useParams();
   const mayManage = useMayManage(organization);
@@ -105,13 +104,13 @@ function draftOf(role: RoleItem | null) {
   };
 }
 
-/** The current version of a role; null if it no longer exists. */
+/** Returns null if the role no longer exists. */
 async function readRole(organization: string, id: string | undefined): Promise<RoleItem | null> {
   const { items } = await apiClient.roles.list.query({ organization });
   return items.find((role) => role.id === id) ?? null;
 }
 
-/** `role`: the role to edit, or null for a new one. */
+/** `role` is null for a new one. */
 function RoleDialog({ onClose, organization, shown: role }: DialogProps & { readonly shown: RoleItem | null }) {
   const {
     base,

@@ -5,7 +5,6 @@ import styles from './audit-details.module.css';
 import { signInLabels } from './sign-in-labels.ts';
 import { auditDetailsTexts } from './texts.ts';
 
-/** Everything the log contains about an event. */
 export function AuditDetails({ event }: { readonly event: AuditItem }) {
   const facts: readonly (readonly [string, string | null])[] = [
     [auditDetailsTexts.time, exactTime(new Date(event.at))],

@@ -10,7 +10,6 @@ import { auditExportTexts } from './texts.ts';
 
 const types = { csv: 'text/csv', jsonl: 'application/jsonl' } as const;
 
-/** Collects the events that match the filters, page by page, and saves them as a file. */
 export function ExportDialog({
   format,
   onClose,

@@ -27,7 +27,6 @@ import { auditTexts } from './texts.ts';
 
 const route = getRouteApi('/$organization/~/audit');
 
-/** Who did what, and when. */
 export function AuditPage() {
   const { organization } = route.useParams();
   const search = route.useSearch();
@@ -87,7 +86,7 @@ export function AuditPage() {
   );
 }
 
-/** A page of a log may be empty although older events match. `children`: a hint if no event matches. */
+/** A page of a log may be empty although older events match. `children` is a hint if no event matches. */
 export function NothingFound({
   children,
   query: { fetchNextPage, hasNextPage, isFetchingNextPage },
@@ -219,7 +218,6 @@ export function auditColumns(
   ];
 }
 
-/** The object of an event; a link if it is a stack. */
 function AuditObject({ object, organization }: { readonly organization: string; readonly object: string }) {
   const [of, project, stack, ...rest] = object.split('/');
   const isStack = of === organization && project && stack && rest.length === 0 && !object.includes('*');

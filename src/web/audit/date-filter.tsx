@@ -4,7 +4,7 @@ import { TextField } from '../platform/ui/field.tsx';
 /** Longer than for text, because users pause between the parts of a date. */
 const pauseMs = 600;
 
-/** A date that filters a list once the user pauses. `value`: the date in the URL. */
+/** `value` is the date in the URL. */
 export function DateFilter({
   label,
   onChange,
@@ -23,7 +23,7 @@ export function DateFilter({
   return <TextField type="date" label={label} value={draft} onChange={({ target }) => setDraft(target.value)} />;
 }
 
-/** The value of a date field. While a year is typed, the field contains the years 2, 20 and 202: the previous value then still applies. */
+/** While a year is typed, the field contains the years 2, 20 and 202: the previous value then still applies. */
 export function readDate(text: string, before: string): string {
   return text === '' || /^[1-9]\d{3}-/.test(text) ? text : before;
 }

@@ -1,6 +1,6 @@
 import { mayRetry, retryDelay } from '../platform/app/api-error.ts';
 
-/** Repeats a call after temporary failures, like the queries of pages. Rejects with the last error. */
+/** Retries temporary failures, like the queries of pages. Rejects with the last error. */
 export async function retried<T>(call: () => Promise<T>): Promise<T> {
   for (let failures = 0; ; failures++) {
     try {

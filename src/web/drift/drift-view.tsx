@@ -17,7 +17,6 @@ import { driftTexts } from './texts.ts';
 
 const refreshMs = 60_000;
 
-/** Stacks that have drifted, and stacks whose drift was resolved recently. */
 export function DriftView({ days, organization }: { readonly organization: string; readonly days: CiDays }) {
   const query = useInfiniteQuery(
     trpc.ci.drift.infiniteQueryOptions(

@@ -14,7 +14,6 @@ import { embedListTexts } from './texts.tsx';
 
 const names = embedListTexts.names;
 
-/** Creates badges and feeds of an owner, and lists the revocable ones. */
 export function EmbedList({ owner }: { readonly owner: EmbedOwner }) {
   const [made, setMade] = useState<{ readonly kind: 'badge' | 'feed'; readonly token: string } | null>(null);
   const [revoked, setRevoked] = useState<EmbedItem | null>(null);
@@ -81,7 +80,7 @@ export function EmbedList({ owner }: { readonly owner: EmbedOwner }) {
   );
 }
 
-/** The address of a new badge or feed, which is shown only here and only once. */
+/** The address is shown only here and only once. */
 function MadeDialog({
   kind,
   onClose,

@@ -2,12 +2,11 @@ import { useMutation, useQuery } from '@tanstack/react-query';
 import type { StackRef } from '../platform/app/procedure-types.ts';
 import { trpc } from '../platform/app/trpc.ts';
 
-/** The owner of badges and feeds: a stack, or without its names an organization. */
+/** Without the names of a stack, the owner is an organization. */
 export type EmbedOwner = StackRef | { readonly organization: string };
 
 const isStack = (owner: EmbedOwner): owner is StackRef => 'stack' in owner;
 
-/** The badges and feeds of an owner. */
 export function useEmbeds(owner: EmbedOwner) {
   const ofStack = useQuery(
     trpc.embeds.ofStack.queryOptions(isStack(owner) ? owner : noStack(owner), { enabled: isStack(owner) }),

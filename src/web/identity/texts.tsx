@@ -34,7 +34,7 @@ export const memberDialogTexts = {
   removeLead: (login: string, organization: string) =>
     `${login} no longer sees ${organization}, and leaves its teams. Their grants are deleted, even if they rejoin later, and their running updates lose their lock. The account and its other memberships stay.`,
   role: 'Role',
-  /** `means`: what the role does, as a verb with its objects. */
+  /** `means` is a verb with its objects. */
   roleHint: (role: string, means: string) => `${role === 'admin' ? 'An' : 'A'} ${role} ${means}.`,
   withdraw: (login: string) => `Withdraw the invitation for ${login}?`,
   withdrawAction: 'Withdraw the invitation',

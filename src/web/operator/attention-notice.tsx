@@ -11,7 +11,6 @@ import { attentionTexts } from './texts.tsx';
 
 const refreshMs = 10_000;
 
-/** The problems of the installation that need attention, if any. */
 export function AttentionNotice({ health }: { readonly health: OperatorHealth | undefined }) {
   const queues = useQuery(trpc.operator.queues.queryOptions(undefined, { refetchInterval: every(refreshMs) }));
   const tasks = useQuery(trpc.operator.maintenance.queryOptions(undefined, { refetchInterval: every(refreshMs) }));

@@ -1,7 +1,6 @@
 import type { OperatorHealth, OperatorQueues, OperatorTasks } from '../platform/app/procedure-types.ts';
 import { attentionTexts } from './texts.tsx';
 
-/** A problem that needs an operator's attention, and the page that shows it. */
 export interface Problem {
   readonly what: string;
   /** The consequence, or the fix. */
@@ -9,11 +8,11 @@ export interface Problem {
   readonly page: '/~/operator/queues' | '/~/operator/tasks' | '/~/operator/backups' | null;
 }
 
-/** Unchained or unsent events older than this indicate a problem, in seconds. */
+/** In seconds. Older unchained or unsent events are a problem. */
 export const lateSeconds = 300;
 const overdueSeconds = 86_400;
 
-/** All problems of the installation, the worst first. Null: queues or tasks cannot be read. */
+/** The worst first. Null: queues or tasks cannot be read. */
 export function listProblems(
   { blobs, database, processes, queue }: Pick<OperatorHealth, 'blobs' | 'database' | 'processes' | 'queue'>,
   queues: OperatorQueues['queues'] | null,

@@ -22,7 +22,6 @@ const refreshMs = 5_000;
 
 type Queue = OperatorQueues['queues'][number];
 type Job = Queue['jobs'][number];
-/** An action on a failed job. */
 interface Asked {
   readonly way: 'retry' | 'discard';
   readonly queue: 'small' | 'large';

@@ -1,7 +1,7 @@
 import type { SectionLink } from '../platform/app/section-layout.tsx';
 import { pageTexts } from '../platform/texts.tsx';
 
-/** The pages of the installation, in the order of their links. */
+/** Pages are in the order of their links. */
 export const operatorPages: readonly SectionLink[] = [
   { name: pageTexts.health, link: { to: '/~/operator/health' } },
   { name: pageTexts.queues, link: { to: '/~/operator/queues' } },

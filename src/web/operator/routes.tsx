@@ -66,5 +66,4 @@ const audit = createRoute({
   staticData: { crumb: pageTexts.audit },
 });
 
-/** Pages of the whole installation. */
 export const operatorRoutes = operator.addChildren([first, health, queues, locks, storage, backups, tasks, audit]);

@@ -13,7 +13,7 @@ import { Table } from '../platform/ui/table.tsx';
 import { useToggles } from '../platform/ui/toggles.ts';
 import { serverAuditTexts } from './texts.tsx';
 
-/** Events outside of organizations: sign-ins and personal tokens of all users, and operators' actions. */
+/** Sign-ins and personal tokens of all users, and operators' actions. */
 export function ServerAuditPage() {
   const [actor, setActor] = useState<string | undefined>();
   const [object, setObject] = useState<string | undefined>();

@@ -19,7 +19,6 @@ import { storagePageTexts } from './texts.tsx';
 
 const refreshMs = 60_000;
 
-/** Storage use by place, and its growth. */
 export function StoragePage() {
   const query = useQuery(trpc.operator.storage.queryOptions(undefined, { refetchInterval: every(refreshMs) }));
   const organizations = useInfiniteQuery(

@@ -22,7 +22,6 @@ const maxCounted = 10_000;
 
 type Run = OperatorTasks['runs'][number];
 
-/** Background tasks and their backlogs. */
 export function TasksPage() {
   const query = useQuery(trpc.operator.maintenance.queryOptions(undefined, { refetchInterval: every(refreshMs) }));
   useEffect(() => {

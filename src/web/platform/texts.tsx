@@ -2,7 +2,7 @@ import type { ReactNode } from 'react';
 
 // A part of the first load: texts of parts that are loaded on demand are in app/texts.tsx.
 
-/** Names of pages, as links, titles and breadcrumbs have them. */
+/** The names serve as links, titles and breadcrumbs. */
 export const pageTexts = {
   about: 'About',
   access: 'Access',
@@ -42,7 +42,6 @@ export const pageTexts = {
   tabTitle: (page: string) => `${page} - Holdfast`,
 } as const;
 
-/** Groups of an organization's pages. */
 export const pageGroupTexts = {
   machines: 'Machines',
   people: 'People',
@@ -50,7 +49,7 @@ export const pageGroupTexts = {
   updates: 'Updates',
 } as const;
 
-/** Actions of pages that the command palette can run from other pages. */
+/** The command palette can run these from other pages. */
 export const pageActionTexts = {
   addMember: 'Add a member',
   addWebhook: 'Add a webhook',

@@ -6,7 +6,7 @@ import { HaltNote } from '../platform/ui/halt-note.tsx';
 import styles from './policies.module.css';
 import { policyGroupDetailsTexts } from './texts.ts';
 
-/** Enables a version of a pack. `packs`: the first ones by name, with their newest versions. */
+/** `packs` are the first ones by name, with their newest versions. */
 export function EnableForm({
   isPending,
   onEnable,

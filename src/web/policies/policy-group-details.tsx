@@ -19,13 +19,12 @@ import { policyGroupDetailsTexts } from './texts.ts';
 interface DetailsProps {
   readonly organization: string;
   readonly group: PolicyGroup;
-  /** The first packs by name. `onMorePacks`: loads more of them. */
+  /** The first packs by name. */
   readonly packs: readonly PolicyPack[];
   readonly onMorePacks: (() => void) | null;
   readonly mayManage: boolean;
 }
 
-/** The packs and the stacks of a group, with an admin's actions. */
 export function PolicyGroupDetails({
   group: { isDefault, name: group },
   mayManage,
@@ -34,9 +33,9 @@ export function PolicyGroupDetails({
   packs,
 }: DetailsProps) {
   const [isRemoving, setIsRemoving] = useState(false);
-  /** A change that needs a confirmation, because the group is declared, or may be. */
+  /** The group is declared, or may be, so the change needs a confirmation. */
   const [asked, setAsked] = useState<GroupChange | null>(null);
-  // The drafts of the forms; a successful change ends them.
+  // A successful change ends the drafts.
   const [text, setText] = useState('');
   const [tag, setTag] = useState('');
   const change = useMutation(

@@ -51,7 +51,6 @@ const columns: readonly Column<Version>[] = [
   },
 ];
 
-/** The provider versions in use, and the stacks that use them. */
 export function ProviderVersions({ within }: { readonly within: Within }) {
   const query = useQuery(trpc.search.providers.queryOptions(within, { refetchOnWindowFocus: false }));
   const problem = useProblem(query);

@@ -40,5 +40,4 @@ const references = createRoute({
   staticData: { crumb: pageTexts.references },
 });
 
-/** Pages about all stacks. */
 export const searchRoutes = [search, organizationSearch, printedSearch, references] as const;

@@ -17,7 +17,7 @@ const fields: readonly (readonly [SearchField, string])[] = [
 ];
 const maxListed = 12;
 
-/** The number of resources per group; selecting a group narrows the query. */
+/** Selecting a group narrows the query. */
 export function SearchGroups({ query, within }: { readonly query: string; readonly within: Within }) {
   const { by = 'type', groups: listed } = useSearch({ strict: false });
   const counts = useQuery(

@@ -5,7 +5,7 @@ import styles from './search-page.module.css';
 import type { Within } from './search-terms.ts';
 import { searchSummaryTexts } from './texts.tsx';
 
-/** The number of resources that a query finds, whether it is exact, and whether permissions limit it. */
+/** Whether the number is exact, and whether permissions limit it. */
 export function Answer({ query, within }: { readonly query: string; readonly within: Within }) {
   const counts = useQuery(
     trpc.search.count.queryOptions(

@@ -1,11 +1,10 @@
 import type { SearchField } from '../platform/app/procedure-types.ts';
 
-/** A value as it is written in a query: in quotation marks if needed. */
+/** Adds quotation marks if needed. */
 export function quoteValue(value: string): string {
   return /^[^\s"\\]+$/.test(value) ? value : `"${value.replace(/["\\]/g, '\\$&')}"`;
 }
 
-/** Adds a term to the query, unless it is already there. */
 export function addTerm(query: string, term: string): string {
   const text = query.trim();
   return ` ${text} `.includes(` ${term} `) ? text : `${text} ${term}`.trim();
@@ -24,7 +23,6 @@ export interface Within {
   readonly organization?: string;
 }
 
-/** The URL search of the page. */
 export interface ResourceSearch {
   readonly q?: string | undefined;
   readonly view?: 'providers' | undefined;
@@ -35,7 +33,7 @@ export interface ResourceSearch {
 
 const fields: readonly SearchField[] = ['type', 'stack', 'project', 'provider'];
 
-/** Reads the search of a URL. Invalid parameters are dropped. */
+/** Drops invalid parameters. */
 export function parseResourceSearch(search: Readonly<Record<string, unknown>>): ResourceSearch {
   const { by, groups, q, view } = search;
   return {

@@ -20,7 +20,7 @@ export function useMayDecrypt(stack: StackRef): boolean {
   return query.data?.permissions.includes('decrypt') ?? false;
 }
 
-/** A redacted value, with a button that reveals it for a while if the user may decrypt. The audit log records each click. */
+/** A button reveals the value for a while if the user may decrypt. The audit log records each click. */
 export function Secret({
   location,
   name,

@@ -1,7 +1,7 @@
-/** Initially shown part of a long document, in characters; slightly longer documents are shown as a whole. */
+/** In characters; slightly longer documents are shown as a whole. */
 const firstChars = 20_000;
 
-/** The first lines of a document that is too long to render at once; shorter documents as a whole. */
+/** A long document takes too long to render at once. */
 export function beginningOf(text: string): string {
   if (text.length <= 2 * firstChars) return text;
   const end = text.lastIndexOf('\n', firstChars);

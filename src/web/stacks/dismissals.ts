@@ -2,7 +2,7 @@ import { createStoredList } from '../platform/ui/stored-value.ts';
 
 const maxKept = 50;
 
-/** Organizations whose next steps the user has dismissed, stored in this browser. */
+/** They are stored in this browser. */
 const dismissed = createStoredList<string>('holdfast.dismissed-steps', (stored) =>
   stored.filter((each) => typeof each === 'string').slice(-maxKept),
 );

@@ -21,7 +21,7 @@ import { failureTexts } from './stack/texts.tsx';
 /** Number of messages to read: errors come last, but a program may print a lot after them. */
 const messageCount = 50;
 
-/** Why the last update failed, while no other update runs. */
+/** Renders nothing while another update runs. */
 export function FailureNotice({ details, stack }: { readonly stack: StackRef; readonly details: StackDetails }) {
   const { active, lastUpdate: last } = details;
   if (active !== null || last === null || last.result !== 'failed') return null;

@@ -14,7 +14,7 @@ const favorites = createStoredList<Favorite>('holdfast.favorites', (stored) =>
   stored.filter(isFavorite).slice(0, maxFavorites),
 );
 
-/** The favorites of a user; none until the user is known. */
+/** Returns none until the user is known. */
 export function useFavorites(login: string | undefined): readonly StackRef[] {
   const all = favorites.use();
   return useMemo(() => all.filter((each) => each.login === login), [all, login]);
@@ -24,7 +24,6 @@ export function useIsFavorite(login: string | undefined, stack: StackRef): boole
   return useFavorites(login).some((each) => isSameStack(each, stack));
 }
 
-/** Adds a stack to the favorites of the user, or removes it. */
 export function toggleFavorite(login: string | undefined, { organization, project, stack }: StackRef): void {
   if (login === undefined) return;
   favorites.set(toggled(favorites.read(), { login, organization, project, stack }));

@@ -23,7 +23,7 @@ YAML`;
 
 const deployCommand = 'pulumi up';
 
-/** The command that logs in with the new token, which is shown only once. */
+/** The token is shown only once. */
 function LoginCommand({ value }: { readonly value: string }) {
   return (
     <>
@@ -36,7 +36,7 @@ function LoginCommand({ value }: { readonly value: string }) {
   );
 }
 
-/** The command without the steps, until the user has stored it. */
+/** Shown until the user has stored the command. */
 export function FirstTokenNotice({ token: { data, reset } }: { readonly token: FirstToken }) {
   if (data === undefined) return null;
   return (
@@ -96,7 +96,6 @@ export function FirstSteps({
   );
 }
 
-/** Greets the first stack. */
 export function FirstStackNotice({ stack }: { readonly stack: FirstStack }) {
   return (
     <p role="status" className={styles['greeting']}>

@@ -13,7 +13,6 @@ import { Skeleton } from '../platform/ui/skeleton.tsx';
 import { Time } from '../platform/ui/time.tsx';
 import { legalHoldTexts } from './stack/texts.tsx';
 
-/** Whether a legal hold protects the stack from deletion, and why. */
 export function LegalHold({ mayManage, stack }: { readonly stack: StackRef; readonly mayManage: boolean }) {
   const { organization, project, stack: name } = stack;
   const ref = { organization, project, stack: name };

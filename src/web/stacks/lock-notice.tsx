@@ -18,7 +18,7 @@ import { lockTexts } from './stack/texts.tsx';
 const pollMs = 3_000;
 const maxListed = 20;
 
-/** Everything that blocks updates of the stack: the lock and its queue, a failed update, a fault, a freeze, an approval. */
+/** The lock and its queue, a failed update, a fault, a freeze, an approval. */
 export function LockNotice({ details, stack }: { readonly stack: StackRef; readonly details: StackDetails }) {
   return (
     <>

@@ -18,7 +18,7 @@ interface OutputTableProps {
   readonly hasVersion: boolean;
 }
 
-/** Outputs of the stack. Secret ones are redacted, and the command that shows them is copied instead. */
+/** Secret outputs are redacted, and the command that shows them is copied instead. */
 export function OutputTable({ hasVersion, outputs, stack }: OutputTableProps) {
   if (outputs === null) return <p className={styles['empty']}>{outputTexts.notReadable}</p>;
   if (outputs.length === 0) {
@@ -73,10 +73,7 @@ function Output({
   );
 }
 
-/**
- * An object or a list, which is easier to read as a tree. Null for other values, and for values that JavaScript would
- * change, such as large numbers.
- */
+/** Returns null for values other than objects and lists, and for values that JavaScript would change, such as large numbers. */
 function readTree(text: string): object | null {
   if (!/^[[{]/.test(text)) return null;
   try {

@@ -29,14 +29,13 @@ export function chosenRepairs(steps: readonly Step[], choices: Choices) {
   });
 }
 
-/** Whether each import has an id. */
 export function isComplete(steps: readonly Step[], choices: Choices): boolean {
   return chosenRepairs(steps, choices).every(({ repair }) => repair.action === 'clear' || repair.id !== '');
 }
 
 const maxNamed = 3;
 
-/** The commands of the CLI that settle the operations: a single one if there are no creations. */
+/** A single command if there are no creations. */
 export function settlingCommands(steps: readonly Step[], stack: string): string[] {
   const refresh = `pulumi refresh --stack ${shellQuoted(stack)}`;
   const creations = steps.filter(({ isImportable }) => isImportable);

@@ -11,7 +11,6 @@ const stack = { organization: 'acme', project: 'web', stack: 'prod' };
 const step = { urn: 'urn:pulumi:prod::web::a:b:C::d', type: 'a:b:C', operation: 'creating', id: null };
 const pending = { headVersion: 3, isCut: false, isKnown: true, leftBy: null, items: [{ ...step, isImportable: true }] };
 
-/** What is seen of the page of a session that has ended. */
 function seen(active: unknown): string {
   queryClient.setQueryData(trpc.stacks.pending.queryKey(stack), pending as PendingSteps);
   const details = { active, permissions: ['write'] } as unknown as StackDetails;

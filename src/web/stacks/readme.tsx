@@ -39,7 +39,7 @@ const components: ComponentProps<typeof Markdown>['components'] = {
   input: ({ checked }) => <span>{checked ? '☑' : '☐'}</span>,
 };
 
-/** Untrusted Markdown: no raw HTML, no scripts, and no external content. `isCut`: the text is truncated. */
+/** Untrusted Markdown: no raw HTML, no scripts, and no external content. */
 export default function Readme({ isCut, text }: { readonly text: string; readonly isCut: boolean }) {
   const [isWhole, setIsWhole] = useState(beginningOf(text) === text);
   return (

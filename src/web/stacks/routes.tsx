@@ -58,5 +58,5 @@ const preview = createRoute({
   validateSearch: parseUpdateSearch,
 });
 
-/** The pages of stacks, at the paths that the CLI prints. */
+/** The paths are those that the CLI prints. */
 export const stackRoutes = [stacks, organization, attention, organizationAttention, stack, update, preview] as const;

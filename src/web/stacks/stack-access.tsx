@@ -18,7 +18,6 @@ import { LegalHold } from './legal-hold.tsx';
 import { stackAccessTexts } from './stack/texts.tsx';
 import styles from './stack-access.module.css';
 
-/** The users and tokens with permissions on a stack, and the reasons. */
 export function StackAccess({ details, stack }: { readonly stack: StackRef; readonly details: StackDetails }) {
   const { organization, project } = stack;
   const mayManage = useMayManage(organization);
@@ -129,7 +128,6 @@ function HolderName({ holder }: { readonly holder: AccessHolder }) {
   );
 }
 
-/** Each permission: whether the user or token has it, and why. */
 function Decisions({
   grants,
   holder,

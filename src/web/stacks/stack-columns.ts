@@ -25,7 +25,7 @@ export function chosenColumns(inUrl: string | undefined): readonly StackColumn[]
   return readColumns(inUrl) ?? readColumns(readStored(key)) ?? usual;
 }
 
-/** The columns for the URL and this browser's storage, with one column toggled. */
+/** The result is for the URL and this browser's storage. */
 export function toggleColumn(columns: readonly StackColumn[], column: StackColumn): string {
   const chosen = stackColumns.filter((each) => columns.includes(each) !== (each === column));
   const text = chosen.length === 0 ? 'none' : chosen.join(',');
@@ -33,7 +33,7 @@ export function toggleColumn(columns: readonly StackColumn[], column: StackColum
   return text;
 }
 
-/** The cells of the table's rows. `isNarrow`: without columns that do not fit on small screens. */
+/** `isNarrow` leaves out columns that do not fit on small screens. */
 export function gridTemplate(columns: readonly StackColumn[], isNarrow: boolean): string {
   const shown = columns.filter((column) => !isNarrow || column !== 'tags');
   return ['36px', 'minmax(180px, 5fr)', ...shown.map((column) => widths[column])].join(' ');

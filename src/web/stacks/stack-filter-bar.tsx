@@ -45,7 +45,7 @@ export function StackFilterBar({ items }: { readonly items: readonly Suggesting[
   );
 }
 
-/** A removable part of the filter that came from another page. */
+/** The part came from another page. */
 function Chip({ part, value }: { readonly part: 'project' | 'tag'; readonly value: string | undefined }) {
   if (value === undefined) return null;
   return (

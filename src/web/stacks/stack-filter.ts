@@ -3,7 +3,7 @@ import type { StackFilter } from '../platform/app/procedure-types.ts';
 export const stackStatuses = ['running', 'failed', 'interrupted', 'drifted', 'frozen'] as const;
 export type StackStatus = (typeof stackStatuses)[number];
 
-/** The filter of the list of stacks in the URL. `tag`: `name` or `name=value`. */
+/** `tag` is `name` or `name=value`. */
 export interface StackSearch {
   readonly text?: string | undefined;
   readonly project?: string | undefined;
@@ -13,7 +13,7 @@ export interface StackSearch {
   readonly columns?: string | undefined;
 }
 
-/** Reads a filter from the search of a URL. Invalid parameters are dropped. */
+/** Drops invalid parameters. */
 export function parseStackFilter(search: Readonly<Record<string, unknown>>): StackSearch {
   const text = (name: string): string | undefined => {
     const value = search[name];

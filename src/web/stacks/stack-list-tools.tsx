@@ -8,7 +8,6 @@ import { parseStackFilter } from './stack-filter.ts';
 import styles from './stack-filter-bar.module.css';
 import { stackListTexts } from './texts.tsx';
 
-/** Saved views, the choice of columns, and the export of the list. */
 export function StackListTools() {
   const { organization } = useParams({ strict: false });
   const search = useSearch({ strict: false });

@@ -21,10 +21,9 @@ import { StackTags } from './stack-tags.tsx';
 
 const EmbedList = lazyPart(async () => (await import('../embeds/embed-list.tsx')).EmbedList, <Skeleton width="60%" />);
 const Readme = lazyPart(async () => (await import('./readme.tsx')).default, <Skeleton width="60%" />);
-/** The output that describes the stack, as Markdown: `pulumi stack output readme` prints it. */
+/** `pulumi stack output readme` prints this Markdown. */
 const readmeName = 'readme';
 
-/** The overview of a stack. */
 export function StackOverview({ details, stack }: { readonly stack: StackRef; readonly details: StackDetails }) {
   const readme = details.outputs?.find(({ name, value }) => name === readmeName && value?.trim());
   const outputs =
@@ -79,7 +78,7 @@ export function StackOverview({ details, stack }: { readonly stack: StackRef; re
   );
 }
 
-/** The last two parts of the Git remote: owner and name. */
+/** Returns owner and name, from the Git remote. */
 function repositoryName(repository: string): string {
   const parts = repository
     .replace(/\.git$/, '')

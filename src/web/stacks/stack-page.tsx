@@ -55,7 +55,6 @@ function shownAfter(kind: string) {
   return [...ofUpdates, trpc.updates.trend, trpc.resources, trpc.versions.list];
 }
 
-/** One stack: its status, history and configuration. */
 export function StackPage() {
   const { organization, project, stack: name } = route.useParams();
   const stack = { organization, project, stack: name };

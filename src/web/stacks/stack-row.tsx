@@ -30,7 +30,6 @@ export const StackRow = memo(function StackRow({
   readonly item: StackItem;
   readonly index: number;
   readonly isFavorite: boolean;
-  /** The login of the user. */
   readonly login: string | undefined;
   readonly offsetPx: number;
   readonly showsOrganization: boolean;

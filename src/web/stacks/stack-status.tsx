@@ -60,7 +60,7 @@ function Outcome({ kind, result }: { readonly kind: string; readonly result: str
   );
 }
 
-/** Whether the cloud differs from the state. Nothing is shown if this is unknown. */
+/** Nothing is shown if the drift is unknown. */
 export function DriftBadge({ drift }: Pick<StackItem, 'drift'>) {
   if (drift !== 'drifted') return null;
   return (

@@ -13,9 +13,7 @@ export interface Suggestion {
 
 export type Suggesting = Pick<StackItem, 'active' | 'project' | 'tags'>;
 
-/**
- * Possible continuations of the term: names of fields, or values of the field. Without an organization, values come from the listed stacks.
- */
+/** Names of fields, or values of the field. Without an organization, values come from the listed stacks. */
 export function useSuggestions(
   { field, text: typed }: TypedTerm,
   organization: string | undefined,

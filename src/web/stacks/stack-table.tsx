@@ -12,7 +12,6 @@ import { stackTableTexts } from './texts.tsx';
 
 const rowPx = 44;
 const narrowRowPx = 76;
-/** Height of the bar at the top of the page, in pixels. */
 const barPx = 56;
 const narrow = '(width < 800px)';
 /** The next page is fetched when this many rows are left. */
@@ -30,7 +29,7 @@ function useRowPx(): number {
   return isNarrow ? narrowRowPx : rowPx;
 }
 
-/** Stacks as rows. Only visible rows are rendered, so that lists of any length scroll smoothly. */
+/** Only visible rows are rendered, so that lists of any length scroll smoothly. */
 export function StackTable({
   columns,
   hasMore,
@@ -90,7 +89,6 @@ export function StackTable({
   );
 }
 
-/** Widths of columns, for the style sheet. */
 function gridOf(columns: readonly StackColumn[]): CSSProperties {
   return {
     '--columns': gridTemplate(columns, false),

@@ -16,8 +16,8 @@ const ownPrefixes = ['pulumi:', 'gitHub:', 'vcs:'];
 const isOwn = (name: string): boolean => ownPrefixes.some((prefix) => name.startsWith(prefix));
 
 /**
- * Reloads stacks, even after a refusal: another user has changed the value, and the new value is then shown. Nobody waits for it, because
- * one slow read would keep the form open.
+ * Even after a refusal: another user has changed the value, and the new value is then shown. Nobody waits for it, because one slow read
+ * would keep the form open.
  */
 function readStacks(): void {
   void queryClient.invalidateQueries({ queryKey: trpc.stacks.pathKey() });
@@ -29,13 +29,11 @@ interface StackTagsProps {
   readonly mayChange: boolean;
 }
 
-/** The tags of a stack, and a form for more if the user may add some. */
 export function StackTags({ mayChange, stack, tags }: StackTagsProps) {
   const [isAdding, setIsAdding] = useState(false);
   const place = useRef<HTMLDivElement>(null);
   /** The button of the tag that is being removed. */
   const removing = useRef<HTMLElement>(null);
-  /** Moves the focus to the element that takes the place of the focused one. */
   const passFocus = (next: HTMLElement | null | undefined): void => {
     if (document.activeElement === document.body) next?.focus({ preventScroll: true });
   };

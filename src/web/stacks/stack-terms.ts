@@ -1,5 +1,5 @@
 import { stackTermTexts } from './texts.tsx';
-/** Terms of the filter that have a value. A tag and a project become separate parameters of the URL. */
+/** A tag and a project become separate parameters of the URL. */
 export const stackFields = [
   { name: 'owner', hint: stackTermTexts.owner },
   { name: 'updated', hint: stackTermTexts.updated },
@@ -18,14 +18,13 @@ export const ages = [
 ] as const;
 
 export interface TypedTerm {
-  /** The text before the term. */
   readonly before: string;
   /** Null: a word, or the beginning of the name of a field. */
   readonly field: StackField | null;
   readonly text: string;
 }
 
-/** The term at the end of the text, which the user is typing. */
+/** The term is at the end of the text. */
 export function typedTerm(draft: string): TypedTerm {
   const term = /\S*$/.exec(draft)?.[0] ?? '';
   const before = draft.slice(0, draft.length - term.length);

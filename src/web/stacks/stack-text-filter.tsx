@@ -10,7 +10,7 @@ import { stackFilterTexts } from './texts.tsx';
 
 const pauseMs = 250;
 
-/** The text of the filter, with suggestions for the typed term. The arrow keys choose a suggestion, Enter takes it. */
+/** Suggestions are for the typed term. The arrow keys choose one, Enter takes it. */
 export function StackTextFilter({ items }: { readonly items: readonly Suggesting[] }) {
   const { organization } = useParams({ strict: false });
   const { text = '' } = useSearch({ strict: false });

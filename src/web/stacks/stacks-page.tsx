@@ -30,13 +30,13 @@ const FirstStackNotice = lazyPart(async () => (await import('./first-steps.tsx')
 const FirstTokenNotice = lazyPart(async () => (await import('./first-steps.tsx')).FirstTokenNotice);
 
 const pageSize = 100;
-/** Lists up to this number of pages are refreshed; longer ones only when the user returns to them. */
+/** Longer lists are refreshed only when the user returns to them. */
 const maxRefreshedPages = 2;
 const refreshMs = 15_000;
 /** Interval while a user waits for the first stack. */
 const firstRefreshMs = 2_000;
 
-/** The interval of reloading a list, in ms; null: not automatically. */
+/** Null: the list is not reloaded automatically. */
 function pauseOf(isFiltered: boolean, pages: readonly { readonly items: readonly unknown[] }[] = []): number | null {
   if (!isFiltered && pages.length === 1 && pages[0]?.items.length === 0) return firstRefreshMs;
   return pages.length <= maxRefreshedPages ? refreshMs : null;
@@ -129,10 +129,7 @@ export function StacksPage() {
   );
 }
 
-/**
- * Whether an item that is known in time is shown above the list of this organization: if it appeared later, it would move the list. Null:
- * no list has been shown.
- */
+/** If an item appeared above the list later, it would move the list. Null: no list has been shown. */
 function useIsAbove(organization: string | undefined, isListed: boolean, isKnown: boolean): boolean | null {
   const [shown, setShown] = useState<{ organization: string | undefined; isAbove: boolean } | null>(null);
   if (shown !== null && shown.organization === organization) return shown.isAbove;

@@ -1,6 +1,6 @@
 import type { ReactNode } from 'react';
 
-// Texts of the list of stacks, which is a part of the first load. Other pages have their own texts.
+// A part of the first load. Other pages have their own texts.
 
 export const firstStepTexts = {
   createStack: 'Create a stack in the folder of a program',

@@ -1,10 +1,7 @@
 /** Spaces for each level. */
 const indent = 2;
 
-/**
- * The lines of a JSON text, indented. Numbers and strings stay as written, which parsing would not guarantee. Text that is not JSON stays
- * readable as well.
- */
+/** Numbers and strings stay as written, which parsing would not guarantee. Text that is not JSON stays readable as well. */
 export function jsonLines(text: string): string[] {
   const lines: string[] = [];
   let line = '';

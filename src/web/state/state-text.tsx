@@ -14,7 +14,7 @@ const linePixels = 20;
 /** Longer lines are cut, in characters. */
 const maxCharacters = 4_000;
 
-/** A state as text. Only the visible lines are rendered. */
+/** Only the visible lines are rendered. */
 export function StateText({
   id,
   stack,

@@ -29,7 +29,7 @@ interface StateProps {
   readonly id: string;
 }
 
-/** The state of one version: resource by resource, or as text while it is not too large. Secrets are redacted. */
+/** Resource by resource, or as text while it is not too large. Secrets are redacted. */
 export function StateViewer({ id, stack, version }: StateProps) {
   const [isText, setIsText] = useState(false);
   // Each change reads the whole state, so the read waits until the user pauses.

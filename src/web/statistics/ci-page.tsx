@@ -25,7 +25,6 @@ const views: readonly (readonly [CiView, string])[] = [
   ['delivery', ciTexts.delivery],
 ];
 
-/** The runs of an organization: the current queues, and the results of recent runs. */
 export function CiPage() {
   const { organization } = route.useParams();
   const search = route.useSearch();

@@ -21,7 +21,6 @@ const refreshMs = 60_000;
 type Project = CiDelivery['projects'][number];
 type Times = Project['leadTime'];
 
-/** How often, how fast and how well the projects of an organization are delivered. */
 export function DeliveryView({ days, organization }: { readonly organization: string; readonly days: CiDays }) {
   const query = useQuery(
     trpc.ci.delivery.queryOptions(

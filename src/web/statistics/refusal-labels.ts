@@ -3,14 +3,14 @@ import { refusalTexts } from './texts.ts';
 
 export const refusalLabels: Readonly<Record<CiRefusal['reason'], string>> = refusalTexts.reasons;
 
-/** Why a run was refused, in a few words. A newer server may have other reasons. */
+/** A newer server may have other reasons. */
 export function viewReason(reason: string): string {
   return Object.hasOwn(refusalLabels, reason)
     ? refusalLabels[reason as CiRefusal['reason']]
     : reason.replaceAll('-', ' ');
 }
 
-/** Whether the run had begun, and a rule stopped it. */
+/** The run had begun, and a rule stopped it. */
 export function isStop(reason: CiRefusal['reason']): boolean {
   return reason === 'change-limit' || reason === 'protected-types' || reason === 'require-preview';
 }

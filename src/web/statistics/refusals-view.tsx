@@ -22,7 +22,6 @@ import { refusalsTexts } from './texts.ts';
 const route = getRouteApi('/$organization/~/ci');
 const refreshMs = 30_000;
 
-/** Runs that were refused, evicted from the queue, or stopped by a rule. */
 export function RefusalsView({
   days,
   statistics,
@@ -32,7 +31,7 @@ export function RefusalsView({
   readonly organization: string;
   readonly days: CiDays;
   readonly statistics: CiStatistics | undefined;
-  /** Whether the statistics are loading: the list below would shift. */
+  /** While the statistics are loading: the list below would shift. */
   readonly isCounting: boolean;
 }) {
   const { project, reason } = route.useSearch();
@@ -73,7 +72,6 @@ export function RefusalsView({
   );
 }
 
-/** The number of runs per reason, with a filter by reason. */
 function Reasons({ statistics }: { readonly statistics: CiStatistics | undefined }) {
   const { project, reason } = route.useSearch();
   const counts = statistics?.refusals ?? [];

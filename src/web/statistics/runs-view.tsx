@@ -20,7 +20,6 @@ const route = getRouteApi('/$organization/~/ci');
 
 type Project = CiStatistics['projects'][number];
 
-/** The results of recent runs, and where time was lost. */
 export function RunsView({
   days,
   statistics,

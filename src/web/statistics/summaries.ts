@@ -41,7 +41,7 @@ export function meanMs({ runMs, runs }: Pick<Statistics, 'runMs' | 'runs'>): num
   return runs === 0 ? 0 : runMs / runs;
 }
 
-/** A share in percent: "12 %", "0.4 %"; "–" if `all` is 0. */
+/** "12 %", "0.4 %"; "–" if `all` is 0. */
 export function rate(part: number, all: number): string {
   if (all === 0) return '–';
   const percent = (100 * part) / all;

@@ -3,7 +3,7 @@ import styles from './change-bar.module.css';
 import { listChanges } from './operations.ts';
 import { changeBarTexts } from './texts.tsx';
 
-/** How many resources an update created, changed and deleted: a bar in proportion, and the counts. */
+/** Shows a bar in proportion, and the counts. */
 export function ChangeBar({ changes }: { readonly changes: Readonly<Partial<Record<string, number>>> | null }) {
   const listed = listChanges(changes ?? {});
   const changed = listed.filter(({ op }) => op !== 'same');

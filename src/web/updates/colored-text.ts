@@ -1,4 +1,4 @@
-/** A part of a text with one style. Colors are the 16 terminal colors. */
+/** Colors are the 16 terminal colors. */
 export interface TextSpan {
   text: string;
   foreground: number | null;
@@ -26,10 +26,7 @@ const marks = new RegExp(
   'gu',
 );
 
-/**
- * Splits output of the CLI, of providers and of programs into styled parts. Unknown tags and sequences that
- * move the cursor are dropped. The result is plain text and must never be used as HTML.
- */
+/** Unknown tags and sequences that move the cursor are dropped. The result is plain text and must never be used as HTML. */
 export function parseColoredText(text: string): TextSpan[] {
   const spans: TextSpan[] = [];
   let style = plain;

@@ -2,7 +2,7 @@ import { memo } from 'react';
 import styles from './colored.module.css';
 import { parseColoredText, type TextSpan } from './colored-text.ts';
 
-/** Text of the CLI, a provider or a program, with its colors. It is never HTML. */
+/** It is never HTML. */
 export const Colored = memo(function Colored({ text }: { readonly text: string }) {
   return <ColoredSpans spans={parseColoredText(text)} />;
 });
@@ -31,5 +31,5 @@ export function ColoredSpans({ spans }: { readonly spans: readonly TextSpan[] })
   );
 }
 
-/** Classes for the colors of terminals. Backgrounds are left out: with the page's own colors, they could hide text. */
+/** Backgrounds are left out: with the page's own colors, they could hide text. */
 const colors = ['', 'red', 'green', 'yellow', 'blue', 'magenta', 'cyan', ''];

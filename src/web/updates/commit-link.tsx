@@ -5,7 +5,7 @@ import { ExternalLink } from '../platform/ui/external-link.tsx';
 import { forgeLink } from '../platform/ui/safe-link.ts';
 import { shortCommit } from './update-status.ts';
 
-/** A commit of the stack. It is a link if the stack's last update named the repository. */
+/** A link if the stack's last update named the repository. */
 export function CommitLink({ commit, stack }: { readonly commit: string; readonly stack: StackRef }) {
   const { organization, project, stack: name } = stack;
   // The page of the stack has read this data: a commit is not worth a request.

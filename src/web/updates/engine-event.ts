@@ -1,9 +1,9 @@
 import { eventListTexts } from './texts.tsx';
 
-/** The operation of a step on a resource, as named by Pulumi. Newer CLIs may send others. */
+/** As named by Pulumi. Newer CLIs may send others. */
 export type Operation = string;
 
-/** A resource before or after a step, as engine events describe it. Secret values are already redacted. */
+/** As engine events describe it. Secret values are already redacted. */
 export interface StepState {
   type?: string;
   urn?: string;
@@ -30,7 +30,7 @@ export interface StepMetadata {
   provider?: string;
 }
 
-/** An engine event as the CLI sent it: one of the payloads is set, and any field may be missing. */
+/** One of the payloads is set, and any field may be missing. */
 export interface EngineEvent {
   sequence: number;
   /** Unix time in seconds; the CLI sends no fractions. */
@@ -69,7 +69,7 @@ export interface EngineEvent {
   errorEvent?: { error?: string };
 }
 
-/** The kinds of events that the list of events can be filtered by, with the payload that marks each. */
+/** The name of a kind is that of its payload. */
 export const eventKinds = (Object.keys(eventListTexts.kinds) as (keyof typeof eventListTexts.kinds)[]).map((kind) => ({
   kind,
   label: eventListTexts.kinds[kind],
@@ -148,7 +148,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** A one-line summary of an event, with the CLI's color tags. */
+/** The text is one line, with the CLI's color tags. */
 export function describeEvent(event: EngineEvent): { kind: string; label: string; urn: string | null; text: string } {
   const found = eventKinds.find(({ kind }) => event[kind] !== undefined);
   const { kind, label } = found ?? { kind: otherKind(event), label: otherKind(event) };

@@ -1,13 +1,12 @@
 import type { Diagnostic, UpdateProgress } from './update-progress.ts';
 
-/** An error, and the resource that it is about, if any. */
 export interface UpdateError {
   readonly diagnostic: Diagnostic;
   readonly urn: string | null;
   readonly type: string;
 }
 
-/** Errors with their resources, in the order in which they came. */
+/** The errors are in the order in which they came. */
 export function listErrors(progress: UpdateProgress): UpdateError[] {
   const found = progress.diagnostics.map((diagnostic) => ({ diagnostic, urn: null as string | null, type: '' }));
   for (const { diagnostics, type, urn, worst } of progress.rows.values()) {

@@ -26,7 +26,7 @@ interface ErrorSummaryProps {
   readonly revision: number;
 }
 
-/** Why an update failed, before anything else: errors, the changes of the failed steps, and the last success. */
+/** Errors, the changes of the failed steps, and the last success. */
 export function ErrorSummary({ progress, stack, update }: ErrorSummaryProps) {
   const success = useLastSuccess(stack, update);
   if (progress.diagnosticCounts.error === 0) return null;

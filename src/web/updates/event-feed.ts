@@ -2,7 +2,7 @@ import { readEvent } from './engine-event.ts';
 import { MissingEvents } from './missing-events.ts';
 import { UpdateProgress } from './update-progress.ts';
 
-/** A page of events, the oldest first. `next`: the beginning of the following page, or null at the current end. */
+/** The oldest first. `next` is the beginning of the following page, or null at the current end. */
 export interface EventPage {
   readonly items: readonly unknown[];
   readonly next: string | null;
@@ -16,12 +16,12 @@ export interface EventSource {
   readonly wait: (signal: AbortSignal) => Promise<void>;
 }
 
-/** Reads all events of an update into a tree, and continues while the update runs. */
+/** The feed continues while the update runs. */
 export class EventFeed {
   readonly progress = new UpdateProgress();
-  /** Whether all events that existed at the start have been read once. */
+  /** All events that existed at the start have been read once. */
   isCaughtUp = false;
-  /** Whether the update has ended, and all its events have been read. */
+  /** The update has ended, and all its events have been read. */
   isOver = false;
   /** Changes whenever the other properties do: the view is then rebuilt. */
   revision = 0;
@@ -34,7 +34,6 @@ export class EventFeed {
     this.#source = source;
   }
 
-  /** Whether events are missing between others. */
   get hasGaps(): boolean {
     return this.#missing.first !== null;
   }
@@ -81,7 +80,7 @@ export class EventFeed {
     }
   }
 
-  /** Reads a page. Returns the beginning of the following one (null at the end, or if nobody waits any more) and its last event. */
+  /** Returns the beginning of the following page (null at the end, or if nobody waits any more) and the last event. */
   async #read(
     cursor: string | null,
     onChange: () => void,
@@ -105,7 +104,6 @@ export class EventFeed {
     return { next: page.next, last };
   }
 
-  /** The beginning of the known page that contains an event. */
   #startOf(sequence: number): string | null {
     let start: number | null = null;
     for (const after of this.#starts.keys()) if (after < sequence && after > (start ?? -1)) start = after;

@@ -13,7 +13,7 @@ export interface FailureReport {
 
 const maxErrors = 20;
 
-/** The report in Markdown. No content of a message can end its code block. */
+/** No content of a message can end its code block. */
 export function failureMarkdown({ errors, facts, title, url }: FailureReport): string {
   const shown = errors.slice(0, maxErrors).map(({ message, urn }) => {
     const text = stripColors(message).trim();

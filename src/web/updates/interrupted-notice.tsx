@@ -12,7 +12,7 @@ import { isActive } from './update-status.ts';
 
 const maxNamed = 5;
 
-/** The operations that an update had begun but not finished when it ended, until they are resolved. */
+/** Shown until the operations are resolved. */
 export function InterruptedNotice({ stack, update }: { readonly stack: StackRef; readonly update: UpdateDetails }) {
   const { organization, project, stack: name } = stack;
   const mayHave = !update.dryRun && !isActive(update) && update.status !== 'succeeded' && update.version !== null;
@@ -35,7 +35,6 @@ export function InterruptedNotice({ stack, update }: { readonly stack: StackRef;
   );
 }
 
-/** Says that operations of an update were interrupted, and leads to the repair. */
 export function PendingNotice({
   children,
   count,

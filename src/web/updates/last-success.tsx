@@ -32,7 +32,7 @@ export function useLastSuccess(stack: StackRef, update: UpdateDetails): UpdateDe
   return data ?? null;
 }
 
-/** Providers that differ between the states of two updates. Loaded on request, because the server reads both states completely. */
+/** Loaded on request, because the server reads both states completely. */
 function Providers({
   from,
   ids,
@@ -83,7 +83,6 @@ function changedKeys(before: UpdateDetails['config'], after: UpdateDetails['conf
   );
 }
 
-/** The differences from the last successful update: commits, branches, configuration, and versions of the CLI and of providers. */
 export function LastSuccess({
   success,
   stack,

@@ -1,14 +1,14 @@
 import { parseColoredLines, stripColors, type TextSpan } from './colored-text.ts';
 import type { Diagnostic, UpdateProgress } from './update-progress.ts';
 
-/** The messages about one resource, or of the engine and the program. */
+/** The messages are of a resource, or of the engine and the program. */
 export interface MessageGroup {
   readonly urn: string | null;
   readonly type: string;
   readonly diagnostics: readonly Diagnostic[];
 }
 
-/** Messages by resource, the messages of the engine and the program first. */
+/** The messages of the engine and the program come first. */
 export function groupMessages({ diagnostics, rows }: UpdateProgress): MessageGroup[] {
   return [
     { urn: null, type: '', diagnostics },
@@ -16,14 +16,13 @@ export function groupMessages({ diagnostics, rows }: UpdateProgress): MessageGro
   ].filter((group) => group.diagnostics.length > 0);
 }
 
-/** A line of a message. Its id consists of the number of the message and its own number, and does not change. */
+/** Its id consists of the number of the message and its own number, and does not change. */
 export interface MessageLine {
   readonly id: string;
   readonly number: number;
   readonly spans: readonly TextSpan[];
 }
 
-/** The lines of a message. */
 export function linesOf({ message, sequence }: Diagnostic): MessageLine[] {
   return parseColoredLines(message.trimEnd()).map((spans, at) => ({
     id: `${sequence}-${at + 1}`,
@@ -32,7 +31,7 @@ export function linesOf({ message, sequence }: Diagnostic): MessageLine[] {
   }));
 }
 
-/** Ids of the lines that contain a text, from top to bottom. */
+/** Ids are returned from top to bottom. */
 export function findLines(groups: readonly MessageGroup[], text: string): string[] {
   const wanted = text.trim().toLowerCase();
   if (wanted === '') return [];
@@ -44,7 +43,7 @@ export function findLines(groups: readonly MessageGroup[], text: string): string
   return found;
 }
 
-/** The position of a line among all lines, or -1 if there is no such message. */
+/** Among all lines, or -1 if there is no such message. */
 export function placeOfLine(groups: readonly MessageGroup[], line: string): number {
   const [sequence, number] = line.split('-').map(Number);
   let place = 0;
@@ -63,7 +62,7 @@ function countLines({ message }: Diagnostic): number {
   return count;
 }
 
-/** A message with its lines from `from` on, before `until`. */
+/** The lines from `from` on, before `until`, are shown. */
 export interface ShownMessage {
   readonly diagnostic: Diagnostic;
   readonly from: number;

@@ -37,7 +37,7 @@ interface MessageListProps {
   readonly search: UpdateSearch;
 }
 
-/** All messages of an update by resource, with a search in their lines. Each line has an address. */
+/** Messages are listed by resource. Each line has an address. */
 export function MessageList({ live, search, update }: MessageListProps) {
   const { feed, revision } = live;
   const navigate = useNavigate();
@@ -186,7 +186,6 @@ export function MessageList({ live, search, update }: MessageListProps) {
   );
 }
 
-/** Saves all messages as a text file. */
 function download(groups: readonly MessageGroup[], { updateId }: UpdateDetails): void {
   saveFile(new Blob([messagesAsText(groups)], { type: 'text/plain' }), `${updateId}.log`);
 }

@@ -8,15 +8,15 @@ interface Gap {
 }
 
 /**
- * The missing events of an update between the events that were read: the CLI numbers them without gaps, from 0. It has several batches in
- * flight, and repeats failed ones, so an event may arrive long after later ones.
+ * Between the events that were read: the CLI numbers them without gaps, from 0. It has several batches in flight, and repeats failed ones,
+ * so an event may arrive long after later ones.
  */
 export class MissingEvents {
   /** The gaps in order. */
   #gaps: Gap[] = [];
   #next = 0;
 
-  /** Records that an event was read; it may be read repeatedly. */
+  /** An event may be read repeatedly. */
   note(sequence: number, now = performance.now()): void {
     if (sequence >= this.#next) {
       if (sequence > this.#next) this.#gaps.push({ first: this.#next, last: sequence - 1, since: now });
@@ -39,7 +39,7 @@ export class MissingEvents {
     return this.#gaps[0]?.first ?? null;
   }
 
-  /** The first missing event after this one; null if there is none. */
+  /** Returns null if there is none. */
   firstAfter(sequence: number): number | null {
     const gap = this.#gaps.find(({ last }) => last > sequence);
     return gap ? Math.max(gap.first, sequence + 1) : null;

@@ -2,7 +2,7 @@
 export interface OperationView {
   /** The CLI's mark. */
   sign: string;
-  /** The words while the step runs, when it is done, and before it runs (in a preview). */
+  /** While the step runs, when it is done, and before it runs (in a preview). */
   running: string;
   done: string;
   planned: string;

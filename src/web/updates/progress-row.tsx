@@ -22,7 +22,6 @@ interface RowProps {
   readonly isOpen: boolean;
 }
 
-/** A resource of the tree with its operation, and its details when it is open. */
 export function ProgressRow({ isActive, isOpen, isPreview, now, onCollapse, onOpen, tree }: RowProps) {
   const { row, depth, guides, isLast } = tree;
   const operation = viewOperation(row.op);
@@ -85,7 +84,6 @@ const Guides = memo(function Guides({
   );
 });
 
-/** The one-line summary of a resource. */
 function Info({
   isOpen,
   onOpen,
@@ -164,7 +162,6 @@ function State({
   );
 }
 
-/** The messages about a resource, and the inputs that a step changes, in the form of a comparison of versions. */
 function Opened({ row }: { readonly row: ResourceRow }) {
   return (
     <div className={styles['opened']}>
@@ -185,7 +182,7 @@ function Opened({ row }: { readonly row: ResourceRow }) {
   );
 }
 
-/** The inputs that a step changes. Renders nothing if there are none. */
+/** Renders nothing if there are none. */
 export function InputChanges({ row }: { readonly row: ResourceRow }) {
   const changes = changesOf(row);
   if (changes === null || changes.paths.length === 0) return null;

@@ -27,7 +27,7 @@ interface ProgressTreeProps {
   readonly search: UpdateSearch;
 }
 
-/** The CLI's tree: resources below their parents, with their operations. */
+/** Resources are listed below their parents. */
 export function ProgressTree({ live, search, stack, update }: ProgressTreeProps) {
   const { feed, revision } = live;
   const { progress } = feed;

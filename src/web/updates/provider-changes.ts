@@ -10,17 +10,12 @@ export interface ProviderChange {
   readonly after: readonly string[];
 }
 
-/**
- * A line about a provider's change. It compares resources, not versions in use: an added provider may have the version of others that stay.
- */
+/** It compares resources, not versions in use: an added provider may have the version of others that stay. */
 export function describeProviderChange({ after, before, name }: ProviderChange): string {
   return lastSuccessTexts.provider(name, before.join(', '), after.join(', '));
 }
 
-/**
- * Versions of providers that differ, from the provider resources that differ. The name of a default provider contains its version, so
- * another version is another resource.
- */
+/** The name of a default provider contains its version, so another version is another resource. */
 export function providerChanges(differences: readonly VersionDifference[]): ProviderChange[] {
   const found = new Map<string, { before: Set<string>; after: Set<string> }>();
   for (const { paths, type } of differences) {

@@ -9,7 +9,7 @@ import { removalSummaryTexts } from './texts.tsx';
 
 const maxListed = 8;
 
-/** The resources that a preview would delete or replace. They are shown first, because reviewers look for them. */
+/** Shown first, because reviewers look for deletions and replacements. */
 export function RemovalSummary({
   feed,
   update,

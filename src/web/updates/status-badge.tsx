@@ -3,7 +3,7 @@ import { Badge } from '../platform/ui/badge.tsx';
 import styles from './status-badge.module.css';
 import { viewStatus } from './update-status.ts';
 
-/** The icon of a status. The text says the same. */
+/** The text says the same. */
 export function StatusIcon({ size = 16, status }: { readonly status: string; readonly size?: number }) {
   const { tone, word } = viewStatus(status);
   const Icon = icons[tone];
@@ -24,7 +24,6 @@ const icons = {
   warning: CircleDashed,
 } as const;
 
-/** The status of an update. */
 export function StatusBadge({ status }: { readonly status: string }) {
   const { tone, word } = viewStatus(status);
   const Icon = word === 'Cancelled' ? Ban : icons[tone];

@@ -1,6 +1,5 @@
 import type { ResourceRow, UpdateProgress } from './update-progress.ts';
 
-/** A rendered row of the tree. */
 export interface TreeRow {
   row: ResourceRow;
   depth: number;
@@ -66,7 +65,6 @@ function findVisible(progress: UpdateProgress, { showUnchanged, text }: TreeFilt
   return visible;
 }
 
-/** Whether an update changed a resource, or reported a message about it. */
 export function isInteresting(row: ResourceRow): boolean {
   return row.op !== 'same' || row.status === 'failed' || row.worst !== null || isStack(row);
 }

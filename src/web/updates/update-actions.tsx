@@ -20,7 +20,7 @@ interface ActionProps {
   readonly update: UpdateDetails;
 }
 
-/** The user's actions on an update. Actions that would be refused are hidden. */
+/** Actions that would be refused are hidden. */
 export function UpdateActions({ stack, update }: ActionProps) {
   const [asked, setAsked] = useState<'cancel' | 'drain' | null>(null);
   const details = useQuery(trpc.stacks.get.queryOptions(stack)).data;

@@ -13,7 +13,6 @@ import styles from './update-details.module.css';
 import { Duration, useStatistics } from './update-statistics.tsx';
 import { viewEndReason, viewKind } from './update-status.ts';
 
-/** The environment and the timing of an update, and related updates. */
 export function UpdateDetailsView({ stack, update }: { readonly stack: StackRef; readonly update: UpdateDetails }) {
   const environment = Object.entries(update.environment ?? {}).sort(([one], [other]) => (one < other ? -1 : 1));
   const query = useStatistics(stack, update);

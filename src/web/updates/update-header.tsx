@@ -27,7 +27,6 @@ interface UpdateHeaderProps {
   readonly revision: number;
 }
 
-/** The kind, status and author of an update, and its actions. */
 export function UpdateHeader({ progress, stack, update }: UpdateHeaderProps) {
   const isRunning = isActive(update);
   // The usual duration is the duration of successful updates.
@@ -117,7 +116,6 @@ function commitLink({ commit, environment }: UpdateDetails): string | null {
   return owner && repo ? forgeLink(kind, `${owner}/${repo}`, commit) : null;
 }
 
-/** The start and duration of an update. */
 function Took({ update }: { readonly update: UpdateDetails }) {
   const now = useNowSeconds(isActive(update));
   if (update.startedAt === null) return updateHeaderTexts.waitingToStart;
@@ -131,7 +129,7 @@ function Took({ update }: { readonly update: UpdateDetails }) {
   );
 }
 
-/** The usual duration of the stack's updates, if enough of them are known. Loaded after the main data of the page. */
+/** If enough durations are known. Loaded after the main data of the page. */
 function Usually({
   isWanted,
   stack,
@@ -186,7 +184,6 @@ function RunningLine({ progress }: { readonly progress: UpdateProgress }) {
   );
 }
 
-/** The shape of the page while it is being loaded. */
 export function UpdateHeaderSkeleton() {
   return (
     <div className={styles['skeleton']} aria-busy="true">

@@ -78,7 +78,6 @@ export function UpdateList({ isBusy, search, stack }: UpdateListProps) {
   );
 }
 
-/** The newest few. */
 export function LatestUpdates({ isBusy, stack }: Omit<UpdateListProps, 'search'>) {
   const { organization, project, stack: name } = stack;
   const query = useQuery(

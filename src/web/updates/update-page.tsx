@@ -23,7 +23,6 @@ import { WaterfallChart } from './waterfall-chart.tsx';
 const updateRoute = getRouteApi('/$organization/$project/$stack/updates/$version');
 const previewRoute = getRouteApi('/$organization/$project/$stack/previews/$updateId');
 
-/** An update of a stack's history. */
 export function UpdatePage() {
   const { version, ...stack } = updateRoute.useParams();
   const search = updateRoute.useSearch();
@@ -31,7 +30,7 @@ export function UpdatePage() {
   return <UpdateOf stack={stack} choice={{ version: Number(version) }} search={search} />;
 }
 
-/** A preview, which has no number. The id of an update redirects to its page. */
+/** A preview has no number. The id of an update redirects to its page. */
 export function PreviewPage() {
   const { updateId, ...stack } = previewRoute.useParams();
   const search = previewRoute.useSearch();

@@ -1,17 +1,16 @@
 import { stripColors } from './colored-text.ts';
 import type { EngineEvent, Operation, StepMetadata } from './engine-event.ts';
 
-/** The status of a row: a step is running, all its steps are done, or one has failed. `known`: only messages name the resource. */
+/** A step is running, all steps are done, or one has failed. `known`: only messages name the resource. */
 export type RowStatus = 'known' | 'running' | 'done' | 'failed';
 
-/** A message of the engine, a provider, the program or a policy. */
+/** Of the engine, a provider, the program or a policy. */
 export interface Diagnostic {
   sequence: number;
   timestamp: number;
   severity: 'debug' | 'info' | 'warning' | 'error';
   /** The text with the CLI's color tags. */
   message: string;
-  /** The policy that reports the message. */
   policy: { name: string; pack: string; isMandatory: boolean } | null;
   /** Parts of one output of the program have the same id; 0 means none. */
   streamId: number;
@@ -40,7 +39,6 @@ export interface ResourceRow {
   lastStep: StepMetadata | null;
 }
 
-/** The engine's last event. */
 export interface UpdateSummary {
   durationSeconds: number;
   changes: Record<Operation, number>;
@@ -63,8 +61,8 @@ const replaceOperations = new Set(['replace', 'create-replacement', 'delete-repl
 const severities = ['debug', 'info', 'warning', 'error'] as const;
 
 /**
- * The tree that the CLI shows, built from engine events one by one. The cost of an event does not depend on the number of earlier ones.
- * Events may arrive in any order and more than once: the CLI sends several batches at a time and repeats them.
+ * The tree of the CLI, built from engine events one by one. The cost of an event does not depend on the number of earlier ones. Events may
+ * arrive in any order and more than once: the CLI sends several batches at a time and repeats them.
  */
 export class UpdateProgress {
   readonly rows = new Map<string, ResourceRow>();
@@ -85,12 +83,12 @@ export class UpdateProgress {
   config: Record<string, unknown> | null = null;
   hasEnded = false;
   readonly #seen = new Set<number>();
-  /** The parts of the messages in a list, in order: parts of one output may arrive in any order. */
+  /** By list, in order: parts of one output may arrive in any order. */
   readonly #parts = new Map<readonly Diagnostic[], Diagnostic[]>();
   readonly #orphans = new Map<string, ResourceRow[]>();
   readonly #steps = new Map<string, { open: Set<Operation>; over: Set<Operation>; failed: boolean }>();
 
-  /** Adds an event. Returns false if it was added before. */
+  /** Returns false if the event was added before. */
   add(event: EngineEvent): boolean {
     if (this.#seen.has(event.sequence)) return false;
     this.#seen.add(event.sequence);
@@ -258,7 +256,7 @@ export class UpdateProgress {
     if (row.worst === null || severities.indexOf(severity) > severities.indexOf(row.worst)) row.worst = severity;
   }
 
-  /** Adds a message, or the next part of one, to the end of a list. */
+  /** Adds a message, or the next part of one. */
   #join(list: Diagnostic[], part: Diagnostic): void {
     const last = list.at(-1);
     if (part.streamId !== 0 && last?.streamId === part.streamId && last.message.length < maxStreamCharacters) {

@@ -1,24 +1,22 @@
 export const updateViews = ['progress', 'messages', 'timing', 'events', 'details'] as const;
 export type UpdateView = (typeof updateViews)[number];
 
-/** The URL search of an update's page. */
 export interface UpdateSearch {
   readonly view?: UpdateView | undefined;
   /** Filter of the shown list. */
   readonly text?: string | undefined;
-  /** Kind of event. */
   readonly type?: string | undefined;
   /** Also shows unchanged resources. */
   readonly all?: '1' | undefined;
   /** Shows the values of all properties that change. */
   readonly values?: '1' | undefined;
-  /** A line of the messages: the number of its message and its own. */
+  /** The number of its message and its own. */
   readonly line?: string | undefined;
   /** Whether long lines of the messages are not wrapped. */
   readonly wrap?: '0' | undefined;
 }
 
-/** Reads the search of a URL. Invalid parameters are dropped. */
+/** Drops invalid parameters. */
 export function parseUpdateSearch(search: Readonly<Record<string, unknown>>): UpdateSearch {
   const text = (name: string): string | undefined => {
     const value = search[name];

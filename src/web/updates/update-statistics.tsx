@@ -18,7 +18,7 @@ import { isActive } from './update-status.ts';
 const minUsual = 5;
 const changeKinds = ['creates', 'updates', 'replaces', 'deletes'] as const;
 
-/** Additional statistics of an update from the server; refreshed when the update ends. `isWanted`: false prevents the request. */
+/** Refreshed when the update ends. `isWanted` false prevents the request. */
 export function useStatistics(stack: StackRef, update: UpdateDetails, isWanted = true) {
   const input = { ...stack, updateId: update.updateId };
   const options = trpc.updates.statistics.queryOptions(input, {
@@ -36,7 +36,7 @@ export function usualOf(statistics: UpdateStatistics | undefined): UpdateStatist
   return usual !== null && usual.count >= minUsual ? usual : null;
 }
 
-/** Compares an update with the updates of the last months, and shows where its time went. */
+/** Compares with the updates of the last months. */
 export function Duration({
   query,
   update,

@@ -3,7 +3,6 @@ import { updateStatusTexts } from './status/texts.ts';
 
 export type StatusTone = 'neutral' | 'success' | 'failure' | 'running' | 'warning';
 
-/** The status of an update as one label and one color. */
 export interface StatusView {
   word: string;
   tone: StatusTone;
@@ -32,7 +31,7 @@ export function isActive(update: Pick<UpdateItem, 'status'>): boolean {
 
 const kinds: Readonly<Record<UpdateItem['kind'] | 'resource-import', string>> = updateStatusTexts.kinds;
 
-/** The kind of an update, as named by the CLI. */
+/** The words are the CLI's. */
 export function viewKind({ kind, dryRun }: { kind: string; dryRun?: boolean }): string {
   const word = Object.hasOwn(kinds, kind) ? kinds[kind as UpdateItem['kind']] : kind;
   return dryRun === true && word !== kinds.preview ? updateStatusTexts.previewOf(word) : word;
@@ -46,7 +45,7 @@ export function shortCommit(commit: string): string {
 export const endReasons: Readonly<Record<Exclude<UpdateItem['endReason'], 'cancelled' | null>, string>> =
   updateStatusTexts.endReasons;
 
-/** Why an update ended other than by its CLI; null if its status already says so. A newer server may have other reasons. */
+/** Returns null if the status already says why. A newer server may have other reasons. */
 export function viewEndReason(reason: string | null): string | null {
   if (reason === null || reason === 'cancelled') return null;
   return Object.hasOwn(endReasons, reason)

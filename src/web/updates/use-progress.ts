@@ -9,7 +9,7 @@ import { livePollMs, pollMs } from './use-update.ts';
 
 const pageSize = 200;
 
-/** The tree of an update, built from its events. `revision` changes when the tree does. */
+/** `revision` changes when the tree does. */
 export interface LiveProgress {
   readonly feed: EventFeed;
   readonly revision: number;
@@ -22,7 +22,7 @@ export function hasRead({ feed }: LiveProgress, update: Pick<UpdateDetails, 'sta
   return feed.isOver || (feed.isCaughtUp && isActive(update));
 }
 
-/** Reads the events of an update, and continues while it runs. */
+/** Reading continues while the update runs. */
 export function useProgress(stack: StackRef, update: UpdateDetails): LiveProgress {
   const { organization, project, stack: name } = stack;
   const { updateId } = update;
@@ -80,7 +80,7 @@ interface FeedSignals {
   readonly wake: { current: () => void };
 }
 
-/** Calls `onState` with the reason why a page cannot be read at the moment, and with null when it can be read again. */
+/** `onState` gets the reason why a page cannot be read at the moment, and null when it can be read again. */
 function createFeed(
   stack: StackRef,
   updateId: string,

@@ -6,7 +6,7 @@ import type { StackRef } from '../platform/app/procedure-types.ts';
 import { every, trpc } from '../platform/app/trpc.ts';
 import { isActive } from './update-status.ts';
 
-/** Polling intervals of a running update, without and with a stream of notifications. */
+/** While an update runs, without and with a stream of notifications. */
 export const pollMs = 2_000;
 export const livePollMs = 15_000;
 

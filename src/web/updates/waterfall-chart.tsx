@@ -16,7 +16,6 @@ import styles from './waterfall-chart.module.css';
 
 const rowPixels = 28;
 
-/** The start and end of each resource, and the critical path of the update. */
 export function WaterfallChart({
   live,
   stack,

@@ -1,6 +1,6 @@
 import type { ResourceRow } from './update-progress.ts';
 
-/** The time that a resource took in an update. Times are Unix times in seconds. */
+/** Times are Unix times in seconds. */
 export interface Bar {
   row: ResourceRow;
   start: number;
@@ -11,7 +11,7 @@ export interface Bar {
   isCritical: boolean;
 }
 
-/** The bars of an update in the order of their starts. */
+/** Bars are in the order of their starts. */
 export interface Waterfall {
   bars: Bar[];
   start: number;
@@ -19,7 +19,7 @@ export interface Waterfall {
   laneCount: number;
 }
 
-/** Times of the resources that an update worked on. `critical`: URNs of the critical path, which the server finds after the end. */
+/** `critical` are URNs of the critical path, which the server finds after the end. */
 export function layOutWaterfall(
   rows: Iterable<ResourceRow>,
   nowSeconds: number,
@@ -43,7 +43,7 @@ export function layOutWaterfall(
   };
 }
 
-/** Gives each bar the first lane that is free at its start. Takes n log n. */
+/** The first lane that is free at the bar's start. Takes n log n. */
 function assignLanes(bars: readonly Bar[]): number {
   const busy: { end: number; lane: number }[] = [];
   const free: number[] = [];

@@ -140,10 +140,7 @@ function DeliveryState({ delivery: { attempts, responseStatus, state } }: { read
   );
 }
 
-/**
- * The request and the response. `outcome`: they are reloaded when it changes, for example after a retry; null: unknown, they are reloaded
- * until the last attempt.
- */
+/** Reloaded when `outcome` changes, for example after a retry; if it is null (unknown), until the last attempt. */
 function Exchange({
   outcome,
   owner: { calls, target },

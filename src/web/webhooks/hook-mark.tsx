@@ -1,7 +1,6 @@
 import { ManagedMark } from '../platform/app/managed-mark.tsx';
 import type { WebhookOwner } from './webhook-owner.ts';
 
-/** Marks a webhook that a configuration declares. */
 export function HookMark({ name, owner: { target } }: { readonly owner: WebhookOwner; readonly name: string }) {
   const { organization } = target;
   if (!('stack' in target)) return <ManagedMark organization={organization} kind="Webhook" object={name} />;

@@ -11,7 +11,7 @@ import { formats, nameOfEvent } from './webhook-labels.ts';
 import { managedWebhook, readWebhook, type WebhookOwner } from './webhook-owner.ts';
 import styles from './webhooks.module.css';
 
-/** Creates a webhook, or changes one. `onMade`: gets its name. */
+/** `onMade` gets the name of a new webhook. */
 export function WebhookDialog({
   onClose,
   onMade,
@@ -126,7 +126,6 @@ function draftOf(webhook: Webhook | null) {
   };
 }
 
-/** The events of a webhook. */
 function EventFields({
   groups,
   isAll,

@@ -23,7 +23,6 @@ export function nameOfEvent(event: string): string {
   return event.replaceAll('_', ' ');
 }
 
-/** A description of a webhook's events. */
 export function describeEvents({ events, groups }: Pick<Webhook, 'events' | 'groups'>): string {
   if (events.length === 0 && groups.length === 0) return webhookLabelTexts.allEvents;
   return [...groups.map(nameOfGroup), ...events.map(nameOfEvent)].join(', ');

@@ -16,7 +16,7 @@ import { describeEvents, nameOfFormat } from './webhook-labels.ts';
 import type { WebhookOwner } from './webhook-owner.ts';
 import styles from './webhooks.module.css';
 
-/** The webhooks of an organization or a stack. `linkTo`: a link to one. */
+/** `linkTo` returns a link to a webhook. */
 export function WebhookList({
   linkTo,
   owner: { calls, target },

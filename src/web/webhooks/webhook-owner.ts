@@ -24,7 +24,7 @@ export function ofOrganization(organization: string): WebhookOwner {
   };
 }
 
-/** A webhook as a configuration declares it. Null: a new webhook. */
+/** Null: a new webhook. */
 export function managedWebhook({ target }: WebhookOwner, name: string | null): ManagedObject {
   const { organization } = target;
   if (!('stack' in target)) return { organization, kind: 'Webhook', object: name };
@@ -32,7 +32,6 @@ export function managedWebhook({ target }: WebhookOwner, name: string | null): M
   return { organization, kind: 'StackWebhook', object };
 }
 
-/** The current version of a webhook. */
 export function readWebhook({ target }: WebhookOwner, webhook: string): Promise<Webhook> {
   return 'stack' in target
     ? apiClient.webhooks.ofStack.get.query({ ...target, webhook })

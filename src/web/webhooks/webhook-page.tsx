@@ -21,7 +21,6 @@ import styles from './webhooks.module.css';
 
 const route = getRouteApi('/$organization/~/webhooks/$webhook');
 
-/** A webhook of the organization. */
 export function WebhookPage() {
   const { organization, webhook } = route.useParams();
   const { delivery } = route.useSearch();
@@ -43,7 +42,7 @@ export function WebhookPage() {
   );
 }
 
-/** A webhook with its deliveries and actions. `delivery`: the open delivery. */
+/** `delivery` is the open one. */
 export function WebhookView({
   delivery,
   name,
@@ -128,7 +127,7 @@ function RemoveDialog({
   const { calls, target } = owner;
   const { dialog, item } = useRemoval({ item: webhook, read: () => readWebhook(owner, webhook.name) });
   const remove = useMutation(
-    // Refreshes only the list: the queries of this page would fail once the webhook is gone.
+    // Only the list: the queries of this page would fail once the webhook is gone.
     calls.remove.mutationOptions({ onSuccess: () => refresh(calls.list.pathKey()) }),
   );
   return (

@@ -8,7 +8,6 @@ import { ofOrganization } from './webhook-owner.ts';
 
 const route = getRouteApi('/$organization/~/webhooks');
 
-/** The webhooks of the organization. */
 export function WebhooksPage() {
   const { organization } = route.useParams();
   const navigate = useNavigate();

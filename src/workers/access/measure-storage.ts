@@ -5,10 +5,7 @@ import { mayDeleteByAge } from '../platform/clock-watch.ts';
 
 const organizationsAtOnce = 50;
 
-/**
- * Measures the bytes that organizations keep, soon after they change. A failed measurement does not block the others. Returns the number
- * of measurements. Throws the first fault after trying the others.
- */
+/** Measures the bytes that organizations keep, soon after they change. Throws the first fault after trying the others. */
 export async function measureStorage(
   { db, logger }: Pick<AppContext, 'db' | 'logger'>,
   signal?: AbortSignal,

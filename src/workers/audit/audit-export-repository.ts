@@ -10,18 +10,15 @@ const UnexportedRow = Type.Object({
   month: Type.String(),
   numbers: Type.Array(Type.Integer()),
   hash: Bytes,
-  /** Number of failures since the receiver last accepted a batch of the organization. */
+  /** Since the receiver last accepted a batch of the organization. */
   sendFailures: Type.Integer(),
 });
 export type UnexportedRow = Row<typeof UnexportedRow>;
 
-/** The target of exported events: the blob store, or a receiver over HTTPS. */
 export type ExportTarget = 'blobs' | 'receiver';
 
-/** The longest pause after failures of the receiver. */
 export const maxPauseSeconds = 3_600;
 
-/** Records which batches were exported. */
 export function createAuditExportRepository(db: Queryable) {
   // Retention has dropped the batches up to the base, and may not have deleted them yet.
   const exported = {
@@ -33,8 +30,8 @@ export function createAuditExportRepository(db: Queryable) {
   const mayBeSentNow = sql.fragment`(c.send_after <= clock_timestamp() or c.send_after > ${inSeconds(maxPauseSeconds)})`;
   return {
     /**
-     * Lists batches whose events are not exported to the target yet, in the order of their chains, of organizations after the given id.
-     * For the receiver: either of organizations whose next batch it has refused, or of the others.
+     * Lists batches not exported to the target yet, in the order of their chains, of organizations after the given id. For the receiver:
+     * either of organizations whose next batch it has refused, or of the others.
      */
     listUnexported: (
       target: ExportTarget,
@@ -62,7 +59,6 @@ export function createAuditExportRepository(db: Queryable) {
           and ${target === 'blobs' ? mayBeSent : sql.fragment`(c.send_failures > 0) = ${wasRefused} and ${mayBeSentNow}`}
         order by b.organization_id, b.batch limit ${limit}`),
 
-    /** Whether a batch of an earlier month is not exported to the target yet. */
     hasUnexportedBefore: (target: ExportTarget, month: string) =>
       db.exists(sql.rows(NumberRow)`
         /* auditExports.hasUnexportedBefore */
@@ -81,7 +77,6 @@ export function createAuditExportRepository(db: Queryable) {
         /* auditExports.noteExported */ update audit_chains set ${change} where organization_id = ${organizationId}`);
     },
 
-    /** Records that the receiver has refused a batch of the organization. */
     noteRefused: (organizationId: string, failures: number, pauseSeconds: number) =>
       db.query(sql.nothing`
         /* auditExports.noteRefused */

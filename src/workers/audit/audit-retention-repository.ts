@@ -4,19 +4,16 @@ import { type Queryable, sql } from '../../shared/platform/db/sql.ts';
 const NumberRow = Type.Object({ number: Type.Integer() });
 const OrganizationRow = Type.Object({ organizationId: Type.String() });
 
-/** The months of the audit log. */
 export function createAuditRetentionRepository(db: Queryable) {
   return {
-    /** Adds the partition of a month, given by its first day (`YYYY-MM-DD`). Returns whether it was missing. */
+    /** `month` is its first day (`YYYY-MM-DD`). Returns whether the partition was missing. */
     addPartition: async (month: string): Promise<boolean> => {
       const row = await db.one(sql.rows(Type.Object({ added: Type.Boolean() }))`
         /* auditRetention.addPartition */ select add_audit_partition(${month}::date) as added`);
       return row.added;
     },
 
-    /**
-     * Returns the first days of the current month, of the months ahead, and of the oldest month kept for `days`, by the database's clock.
-     */
+    /** Returns the first days of the months from now to `ahead`, and of the oldest month kept for `days`, by the database's clock. */
     readMonths: (ahead: number, days: number) =>
       db.one(sql.rows(Type.Object({ months: Type.Array(Type.String()), keptFrom: Type.String() }))`
         /* auditRetention.readMonths */
@@ -24,7 +21,7 @@ export function createAuditRetentionRepository(db: Queryable) {
             from generate_series(0, ${ahead}::integer) a) as months,
           to_char(date_trunc('month', now() at time zone 'UTC' - make_interval(days => ${days})), 'YYYY-MM-DD') as "keptFrom"`),
 
-    /** Finds the highest number of an event before the month; 0 for none. */
+    /** Returns 0 if there is no event. */
     findLastBefore: async (month: string): Promise<number> => {
       const row = await db.one(sql.rows(NumberRow)`
         /* auditRetention.findLastBefore */
@@ -32,10 +29,7 @@ export function createAuditRetentionRepository(db: Queryable) {
       return row.number;
     },
 
-    /**
-     * Drops the events of all months before this one. The chains then begin after the batches before the first kept one; see
-     * deleteDropped. Returns the number of dropped partitions.
-     */
+    /** The chains then begin after the batches before the first kept one; see deleteDropped. Returns the number of dropped partitions. */
     dropMonthsBefore: async (month: string): Promise<number> => {
       await db.query(sql.nothing`
         /* auditRetention.setDroppedBefore */
@@ -60,7 +54,7 @@ export function createAuditRetentionRepository(db: Queryable) {
       return row.dropped;
     },
 
-    /** Deletes batches before the beginning of their chain, except in these organizations. Returns the number. */
+    /** Deletes batches before the beginning of their chain, except in these organizations. */
     deleteDropped: async (limit: number, except: readonly string[]): Promise<number> => {
       const row = await db.one(sql.rows(NumberRow)`
         /* auditRetention.deleteDropped */

@@ -9,12 +9,11 @@ import { createAuditRetentionRepository } from './audit-retention-repository.ts'
 
 /** Partitions are added for the current month and this many months ahead. */
 const monthsAhead = 3;
-/** Maximum dropped batches that one statement deletes. */
 const batchesAtOnce = 5_000;
 /** Maximum wait of DDL for a lock, in ms: statements that queue behind it wait, too. */
 const ddlLockMs = 2_000;
 
-/** Adds the partitions of the next months. Without them, events go to the default partition. Returns the number of missing partitions. */
+/** Adds the partitions of the next months. Without them, events go to the default partition. */
 export async function addAuditPartitions({ db }: Pick<AppContext, 'db'>): Promise<number> {
   const { months } = await createAuditRetentionRepository(db).readMonths(monthsAhead, 0);
   let added = 0;
@@ -31,9 +30,8 @@ export async function addAuditPartitions({ db }: Pick<AppContext, 'db'>): Promis
 
 /**
  * Drops the events of months that ended more than `audit.retentionDays` ago, once all of them are chained and, if exports are configured,
- * exported. If this database owns the blob store, also deletes the heads of the dropped batches. The chains remain verifiable from the
- * last dropped batch. Returns the number of dropped partitions. The error of a head that cannot be deleted is thrown after the others are
- * done.
+ * exported. If this database owns the blob store, also deletes the heads of the dropped batches. The chains remain verifiable from the last
+ * dropped batch. Throws the error of a head after the others are done.
  */
 export async function dropOldAudit(
   context: Pick<AppContext, 'config' | 'metrics'> & DeletionParts,

@@ -7,20 +7,19 @@ import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { ownsStore } from '../../shared/state/blobs/store-ownership.ts';
 import { assertStoreReachable } from '../platform/store-reachable.ts';
 
-/** Maximum number of events that one transaction chains. */
 const eventsAtOnce = 500;
-/** Maximum bytes of events, approximately. With the quotes of a format, a batch stays below the megabyte that many receivers accept. */
+/** Approximate. With the quotes of a format, a batch stays below the megabyte that many receivers accept. */
 const bytesAtOnce = 400_000;
 const headsAtOnce = 200;
-/** A run waits this long, in ms, for transactions that may still add an event. The next run continues. */
+/** A run waits this long, in ms, for transactions that may still add an event. */
 const maxWaitMs = 2_000;
 const pollMs = 50;
 
 type Pass = 'chained' | 'waiting' | 'idle';
 
 /**
- * Chains all events before which no open transaction can add another one. Safe on any number of replicas, and to kill anywhere: each pass
- * is one transaction. Returns whether all events committed before the beginning are chained.
+ * Chains all events before which no open transaction can add another one. Safe on any number of replicas, and to kill anywhere. Returns
+ * whether all events committed before the beginning are chained.
  */
 export async function chainAudit({ db }: Pick<AppContext, 'db'>, signal?: AbortSignal): Promise<boolean> {
   const auditChains = createAuditChainRepository(db);
@@ -59,7 +58,6 @@ async function chainPass(tx: Queryable): Promise<Pass> {
   return 'chained';
 }
 
-/** Appends events of one organization and one month to its chain. */
 async function chainBatch(tx: Queryable, events: readonly ChainedEventRow[], throughNumber: number): Promise<void> {
   const [{ month, organizationId }] = events as readonly [ChainedEventRow];
   const auditChains = createAuditChainRepository(tx);
@@ -76,10 +74,7 @@ async function chainBatch(tx: Queryable, events: readonly ChainedEventRow[], thr
   await auditChains.insertBatch(batch, hashBatch(batch));
 }
 
-/**
- * Puts the heads of chains that have grown into the blob store, if this database owns it. Returns the number. The error of a head that
- * cannot be put is thrown after the others are done.
- */
+/** Puts the heads of grown chains into the blob store, if this database owns it. Throws the error of a head after the others are done. */
 export async function storeAuditHeads(
   { blobs, db, logger, metrics }: Pick<AppContext, 'blobs' | 'db' | 'logger' | 'metrics'>,
   signal?: AbortSignal,

@@ -8,13 +8,12 @@ import { assertStoreReachable } from '../platform/store-reachable.ts';
 import { createAuditExportRepository, type UnexportedRow } from './audit-export-repository.ts';
 
 const batchesAtOnce = 50;
-/** Maximum organizations whose batches are written concurrently. */
 const chainsAtOnce = 8;
 
 /**
- * Writes the events of chained batches to the blob store, if this database owns it, in one object per batch. The object's key and bytes
- * depend only on the batch and the format, so a killed run is repeated, and a late put changes nothing. Returns the number of batches. A
- * batch that cannot be written blocks only its own organization; its error is thrown after the others are done.
+ * Writes the events of chained batches to the blob store, if this database owns it, in one object per batch. Its key and bytes depend only
+ * on the batch and the format, so a killed run is repeated, and a late put changes nothing. A batch that cannot be written blocks only its
+ * own organization; its error is thrown after the others are done.
  */
 export async function exportAudit(
   { blobs, config, db, logger, metrics }: Pick<AppContext, 'blobs' | 'config' | 'db' | 'logger' | 'metrics'>,
@@ -74,10 +73,7 @@ export async function exportAudit(
   return exported;
 }
 
-/**
- * Returns the key of a batch's events in the blob store. It contains the hash, because numbers restart after a restore of an older
- * database.
- */
+/** Contains the hash, because numbers restart after a restore of an older database. */
 function exportKey({ batch, hash, month, organizationId }: UnexportedRow, format: AuditFormat): string {
   const name = `${String(batch).padStart(12, '0')}-${hash.toString('hex').slice(0, 16)}`;
   return `audit/events/${organizationId}/${month.slice(0, 7)}/${name}.${format}`;

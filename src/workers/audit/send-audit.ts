@@ -11,22 +11,21 @@ import { createAuditExportRepository, maxPauseSeconds, type UnexportedRow } from
 const batchesAtOnce = 50;
 const timeoutMs = 30_000;
 const firstPauseSeconds = 30;
-/** If the receiver has accepted nothing and refused the first batches of this many organizations, it is considered unavailable. */
+/** The receiver is considered unavailable if it accepted nothing and refused the first batches of this many organizations. */
 const maxRefused = 3;
 /** Statuses with which the receiver refuses everything, not one batch. */
 const refusesAll = new Set([401, 403, 404, 405, 408, 429]);
 
-/** The receiver of events. */
 export interface AuditReceiver {
   readonly url: string;
-  /** Sent as a bearer token; null for none. */
+  /** A bearer token; null for none. */
   readonly token: string | null;
   readonly format: AuditFormat;
-  /** Makes calls to the receiver, which may be in the operator's own network; see receiverCalls. */
+  /** For the receiver, which may be in the operator's own network; see receiverCalls. */
   readonly outgoing: Outgoing;
 }
 
-/** Returns calls with the rules of the server, plus the receiver's host, which the operator has configured. */
+/** Adds the receiver's host, which the operator has configured, to the rules of the server. */
 export function receiverCalls(url: string, { hosts, networks, plainOrigins }: AllowList): Outgoing {
   const { hostname, origin, protocol } = new URL(url);
   return new Outgoing({
@@ -39,9 +38,9 @@ export function receiverCalls(url: string, { hosts, networks, plainOrigins }: Al
 }
 
 /**
- * Posts the events of chained batches, one request per batch, in the order of each organization's chain. A batch counts as sent once the
- * receiver has responded with 2xx. Until then it is sent again under the same id, after growing pauses. A pause applies to the batch's
- * organization, or to all organizations if the receiver seems to be unavailable. Returns the number of sent batches.
+ * Posts one request per batch, in the order of each organization's chain. A batch counts as sent once the receiver has responded with 2xx;
+ * until then it is sent again under the same id, after growing pauses. A pause applies to the batch's organization, or to all of them if
+ * the receiver seems to be unavailable.
  */
 export async function sendAudit(
   { db, logger }: Pick<AppContext, 'db' | 'logger'>,
@@ -53,7 +52,7 @@ export async function sendAudit(
   const { failures, isDue } = await sending.readPause(maxPauseSeconds);
   if (!isDue) return 0;
   let sent = 0;
-  /** Organizations whose next batch was refused. The others continue. */
+  /** Organizations whose next batch was refused. */
   const refused = new Set<string>();
   /** Organizations with an accepted batch. The listed failures were before it. */
   const accepted = new Set<string>();
@@ -131,7 +130,7 @@ async function sendBatch(
   return post(outgoing, url, { headers, body: batchText(format, events, holdfastVersion), timeoutMs, signal });
 }
 
-/** The same for each attempt. It contains the hash, because the numbers restart after a restore of an older database. */
+/** The same for each attempt. Contains the hash, because numbers restart after a restore of an older database. */
 function batchId({ batch, hash, organizationId }: UnexportedRow): string {
   return `${organizationId}-${batch}-${hash.toString('hex').slice(0, 16)}`;
 }

@@ -5,8 +5,8 @@ const hourMs = 3600 * 1000;
 const longestPauseMs = 6 * hourMs;
 
 /**
- * Each attempt copies or reads everything. After a fault, the next attempt waits for an hour, and then twice as long each time, up to six
- * hours. Throws BackupError until then.
+ * Each attempt copies or reads everything. After a fault, the next one waits for an hour, then twice as long each time, up to six hours.
+ * Throws BackupError until then.
  */
 export function assertPauseOver({ at, count, error }: FailedAttempts, now: number): void {
   const next = at + Math.min(hourMs * 2 ** (count - 1), longestPauseMs);

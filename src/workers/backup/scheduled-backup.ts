@@ -39,8 +39,8 @@ interface Clocks {
 }
 
 /**
- * Creates the task that backs up on the schedule of HOLDFAST_BACKUP_SCHEDULE, and deletes old backups. A restored database that has not
- * taken over does neither: the location may contain the backups of its original. Backups of other installations do not count, and stay.
+ * Backs up on the schedule of HOLDFAST_BACKUP_SCHEDULE, and deletes old backups. A restored database that has not taken over does neither:
+ * the location may contain the backups of its original. Backups of other installations do not count, and stay.
  */
 export function backUpOnSchedule(
   context: BackupSource & Pick<AppContext, 'config' | 'db' | 'logger' | 'metrics' | 'readOnly'>,
@@ -125,7 +125,6 @@ export function backUpOnSchedule(
     }
     if (earlier) assertPauseOver(earlier, begunAt);
     const begun = { count: (earlier?.count ?? 0) + 1, at: begunAt };
-    // Saved in case the process is killed.
     await save(present, { ...unpruned, failure: { ...begun, error: cutOff } });
     const create = async (): Promise<Manifest> => {
       try {
@@ -187,9 +186,7 @@ function takenAt(backup: KnownBackup | undefined, now: number): number | null {
   return hasPassed(at, now) ? at : null;
 }
 
-/**
- * Lists the complete backups of an installation, newest first, without damaged ones. `heads` caches read manifests, which never change.
- */
+/** The complete backups of an installation, newest first, without damaged ones. `heads` caches read manifests, which never change. */
 async function listBackups(
   target: BlobStore,
   owner: string,

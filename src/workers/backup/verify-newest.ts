@@ -26,13 +26,12 @@ interface Options {
   /** The program that Node runs for `holdfast backup verify`. */
   readonly program: string;
   readonly lowerPriority?: (pid: number) => void;
-  /** In ms since 1970. The database's clock by default. */
   readonly now?: () => number | Promise<number>;
 }
 
 /**
- * Creates the task that verifies the newest scheduled backup each week. It runs in a separate process, because a verification needs more
- * memory than a worker may use. After a fault, it verifies again the next day.
+ * Verifies the newest scheduled backup each week, in a separate process, because a verification needs more memory than a worker may use.
+ * After a fault, it verifies again the next day.
  */
 export function verifyNewestBackup(
   { logger }: Pick<AppContext, 'logger'>,

@@ -22,19 +22,19 @@ import { OperatorError } from '../../shared/platform/errors/errors.ts';
 import type { StackRow } from '../../shared/stacks/stack-repository.ts';
 import type { StateDocument } from '../../shared/state/state-reader.ts';
 
-/** Number of versions of each stack in the bundle. */
+/** The kept versions of each stack in the bundle. */
 const keptVersions = 10;
 
-/** Suffixes of files that the CLI adds to a file: the previous one, and the attributes that its store keeps of both. */
+/** Files that the CLI adds to a file: the previous one, and the attributes that its store keeps of both. */
 const cliSuffixes = ['', '.bak', '.attrs', '.bak.attrs'];
 
 interface Parts {
   readonly context: Pick<AppContext, 'cipher' | 'db' | 'stacks' | 'states' | 'updates'>;
   readonly rows: BundleRepository;
   readonly crypter: SecretsCrypter;
-  /** The location, for the audit log. */
+  /** For the audit log. */
   readonly location: string;
-  /** Holder of the task's claim: a worker that has lost the claim confirms nothing. */
+  /** Of the task's claim. A worker that has lost the claim confirms nothing. */
   readonly holder: string;
   readonly signal: AbortSignal;
 }
@@ -43,9 +43,8 @@ interface Parts {
 type Written = number | null;
 
 /**
- * Writes and removes the files of single stacks. A write is recorded by a mark before its first file, and confirmed after its last.
- * Therefore the file of a killed or slow worker is recognized by its mark and written again. Files that people have changed are never
- * overwritten.
+ * Writes and removes the files of single stacks. A mark is recorded before a write's first file, and confirmed after its last, so the file
+ * of a killed or slow worker is recognized and written again. Files that people have changed are never overwritten.
  */
 export class BundleWriter {
   readonly #parts: Parts;
@@ -54,7 +53,6 @@ export class BundleWriter {
     this.#parts = parts;
   }
 
-  /** Throws BundleChangedError and the errors of an export. */
   async write(folder: Folder, due: DueRow): Promise<Written> {
     const { context, rows, holder } = this.#parts;
     const stack = await context.stacks.findById(due.stackId);
@@ -91,7 +89,7 @@ export class BundleWriter {
     // The state may be missing if this was interrupted before.
     await this.#assertUntouched(folder, row, false);
     const path = pathOf(row);
-    // The state is removed first: without it, the CLI does not list the stack.
+    // First: without it, the CLI does not list the stack.
     for (const name of [...stateNames(row), tagsFile(path)])
       for (const suffix of cliSuffixes) await folder.delete(name + suffix);
     await folder.delete(configFile(row));
@@ -113,7 +111,7 @@ export class BundleWriter {
       if (!(await rows.begin(due, { stackId: due.bundledId ?? stack.id, mark, holder }))) throw new ClaimLostError();
     };
     await begin();
-    // Found before the state is read: a checkpoint that is replaced meanwhile is written again.
+    // Before the state is read: a checkpoint that is replaced meanwhile is written again.
     const checkpointId = await this.#findCheckpoint(stack, stackVersion);
     if (bundledVersion === null) await this.#clearHistory(folder, due, 0);
     const oldest = await createExportedStackRepository(context.db).findFirstVersion(stack.id, keptVersions);
@@ -159,9 +157,7 @@ export class BundleWriter {
     throw new ClaimLostError();
   }
 
-  /**
-   * Finds the checkpoint of a version; null if there is none, or it was deleted. A running update replaces only the stack's checkpoint.
-   */
+  /** Returns null if there is none, or it was deleted. A running update replaces only the stack's checkpoint. */
   async #findCheckpoint(stack: StackRow, version: number): Promise<string | null> {
     if (version === 0) return stack.checkpointId;
     return (await this.#parts.context.updates.findByVersion(stack.id, version))?.checkpointId ?? null;
@@ -182,7 +178,6 @@ export class BundleWriter {
     return there;
   }
 
-  /** Keeps the newest entries of the history, each under one name. */
   async #clearHistory(folder: Folder, where: BundleLocation, kept: number): Promise<void> {
     const files: { name: string; entry: bigint }[] = [];
     for await (const { name } of folder.list(historyOf(pathOf(where))))

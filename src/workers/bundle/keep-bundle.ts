@@ -24,7 +24,7 @@ const pageRows = 100;
 /** After this many consecutive failures, the bundle itself is checked. */
 const maxFailures = 3;
 
-/** Creates the task that keeps the bundle. `open` opens its location. With `isPaced` false, it writes without pauses. */
+/** The task writes without pauses if `isPaced` is false. */
 export function keepBundle(
   context: Parts,
   settings: BundleSettings,
@@ -48,7 +48,7 @@ export function keepBundle(
   };
 }
 
-/** Returns the key of the bundle. Records a change of its location or key. */
+/** Returns the bundle's key. Records a change of its location or key. */
 async function openBundle(
   { config, db }: Parts,
   { location, secret }: BundleSettings,
@@ -79,7 +79,6 @@ interface Run {
   readonly isPaced: boolean;
 }
 
-/** Writes due stacks and removes left ones. Returns the number of stacks. */
 async function writeDue(context: Parts, { isPaced, ...run }: Run): Promise<number> {
   const { db, logger, metrics } = context;
   const { folder, signal } = run;

@@ -13,8 +13,8 @@ const lateSeconds = 20;
 const maxPauseMs = 30_000;
 
 /**
- * Returns the pause after a write of a state of `bytes`. `waitedSeconds` is the age of the written change; null if the bundle lacked the
- * stack, or nothing had changed.
+ * `bytes` of a written state. `waitedSeconds` is the age of the written change; null if the bundle lacked the stack, or nothing had
+ * changed.
  */
 export function pauseMs(bytes: number, tookMs: number, waitedSeconds: number | null): number {
   const isLate = waitedSeconds !== null && waitedSeconds >= lateSeconds;

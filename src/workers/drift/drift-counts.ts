@@ -1,12 +1,12 @@
-/** The number of resources that differ from the state, by the operation that would repair the state (`update`, `delete`, …). */
+/** Resources that differ from the state, by the operation that would repair the state (`update`, `delete`, …). */
 export type DriftCounts = Readonly<Record<string, number>>;
 
-/** Operations by which a refresh reports that a resource matches the state, or that it was not compared. */
+/** A refresh reports these for a resource that matches the state, or that it did not compare. */
 const unchanged = new Set(['same', 'refresh', 'read', 'discard']);
 
 /**
- * Returns the drift in the summary of a refresh; null if it has no counts, e.g. because it was lost. Ignores values that are not counts,
- * because a client sent the text.
+ * Null if the summary of a refresh has no counts, e.g. because it was lost. Ignores values that are not counts, because a client sent the
+ * text.
  */
 export function driftOfSummary(resourceChanges: string): DriftCounts | null {
   const counts = Object.entries(parsed(resourceChanges) ?? {}).filter(
@@ -20,7 +20,7 @@ function isCount(value: unknown): boolean {
   return Number.isSafeInteger(value) && (value as number) > 0;
 }
 
-/** Returns the drift of one resource in an event of an update with --refresh; null if the event is not about a refresh. */
+/** The drift of one resource in an update with --refresh; null if the event is not about a refresh. */
 export function driftOfEvent(text: string): 'same' | 'update' | 'delete' | null {
   const event = parsed(text) as { resOutputsEvent?: { metadata?: Readonly<Record<string, unknown>> } } | null;
   const metadata = event?.resOutputsEvent?.metadata;

@@ -6,15 +6,15 @@ import { assertStoreReachable } from '../platform/store-reachable.ts';
 import { type DriftCounts, driftOfEvent, driftOfSummary } from './drift-counts.ts';
 
 const runsAtOnce = 50;
-/** Maximum size of an event, in bytes. Larger events contain nothing relevant. */
+/** Larger events contain nothing relevant. */
 const maxEventBytes = 4 * 1024 * 1024;
 const appetite = { events: 1_000, bytes: 4 * 1024 * 1024 };
 
 type Parts = Pick<AppContext, 'blobs' | 'db' | 'eventReader' | 'logger' | 'metrics'>;
 
 /**
- * Evaluates the drift found by ended runs, records it, and notifies webhooks of new drift, in the same transaction. Safe in any number of
- * processes. Returns the number of recorded runs.
+ * Evaluates and records the drift found by ended runs, and notifies webhooks of new drift, in the same transaction. Safe in any number of
+ * processes.
  */
 export async function evaluateDrift(parts: Parts, signal: AbortSignal): Promise<number> {
   const { blobs, db, logger, metrics } = parts;
@@ -64,7 +64,7 @@ async function evaluate(parts: Parts, run: WaitingDriftRun): Promise<void> {
   });
 }
 
-/** Returns the drift that an update with --refresh found; null if it compared nothing. */
+/** Returns null if the update with --refresh compared nothing. */
 async function driftInEvents({ eventReader }: Parts, updateId: string): Promise<DriftCounts | null> {
   const found = { update: 0, delete: 0 };
   let hasCompared = false;

@@ -11,7 +11,7 @@ type Parts = Pick<
   'blobs' | 'config' | 'db' | 'documents' | 'eventSegments' | 'events' | 'statistics' | 'logger' | 'metrics'
 >;
 
-/** Archives the events of updates that ended long enough ago. Safe on any number of replicas. Returns the number of completed updates. */
+/** Archives the events of updates that ended long enough ago. Safe on any number of replicas. */
 export async function archiveEvents(context: Parts, signal?: AbortSignal, limits?: SegmentLimits): Promise<number> {
   const { config, db, statistics, logger, metrics } = context;
   const archiving = createArchivingRepository(db);

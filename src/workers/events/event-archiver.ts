@@ -38,12 +38,12 @@ export interface ArchivedSegment {
   readonly storedBytes: number;
 }
 
-/** The rows have changed since they were archived, so the transaction must be rolled back. */
+/** The transaction must be rolled back. */
 class RowsChangedError extends Error {
   override readonly name = 'RowsChangedError';
 }
 
-/** Archives the events of ended updates, i.e. moves rows into segments. */
+/** Moves rows of ended updates into segments. */
 export class EventArchiver {
   readonly #db: Database;
   readonly #events: EventRepository;
@@ -66,10 +66,9 @@ export class EventArchiver {
   }
 
   /**
-   * Archives the rows of an ended update, which no longer change. Each segment is stored and read back before one transaction adds its
-   * row and deletes the rows that it replaces. Therefore this may stop anywhere, and run several times at once. `onSegment` is awaited
-   * after each segment. Returns false if rows are left: the update is running, its stack was deleted, another process archives it, or the
-   * signal fired.
+   * Archives the rows of an ended update, which no longer change. Each segment is stored and read back before one transaction adds its row
+   * and deletes the rows that it replaces, so this may stop anywhere, and run several times at once. Returns false if rows are left: the
+   * update is running, its stack was deleted, another process archives it, or the signal fired.
    */
   async pack(
     updateId: string,

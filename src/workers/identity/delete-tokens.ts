@@ -2,13 +2,13 @@ import type { AppContext } from '../../shared/context.ts';
 import { createTokenRepository } from '../../shared/identity/token-repository.ts';
 import { untilNoneLeft } from '../platform/until-none-left.ts';
 
-/** Personal tokens and CI tokens are kept for this long after their end. */
+/** Of personal tokens and CI tokens, after their end. */
 const tokenDays = 30;
-/** Tokens of teams and organizations are kept longer, because the history shows their names. */
+/** Of teams and organizations: the history shows their names. */
 const namedTokenDays = 400;
 const tokensAtOnce = 500;
 
-/** Deletes tokens that were revoked, or expired, long ago. The audit log keeps their names. */
+/** The audit log keeps their names. */
 export async function deleteEndedTokens({ db }: Pick<AppContext, 'db'>, signal: AbortSignal): Promise<number> {
   const tokens = createTokenRepository(db);
   const days = { ofOthers: tokenDays, named: namedTokenDays };

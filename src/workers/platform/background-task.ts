@@ -4,34 +4,31 @@ import { repeat } from '../../shared/platform/lifecycle/repeat.ts';
 import { inLoneSpan } from '../../shared/platform/tracing/tracing.ts';
 import { mayDeleteByAge } from './clock-watch.ts';
 
-/** A background task that only one process runs at a time. */
+/** The task runs in one process at a time. */
 export interface BackgroundTask {
   readonly name: string;
-  /** Seconds between the starts of two runs. The sweep interval by default. */
+  /** Between the starts of two runs. The sweep interval by default. */
   readonly everySeconds?: number;
-  /**
-   * Whether the task deletes old data for good. If so, it pauses while Postgres's clock may be far ahead, and until a restored database
-   * takes over.
-   */
+  /** Deletes old data for good, so the task pauses while Postgres's clock may be far ahead, and until a restored database takes over. */
   readonly deletesByAge?: boolean;
   /** Called at every interval in every process, whether or not the task runs there. */
   observe?(): Promise<void>;
   /**
-   * Runs the task. May stop early when the signal fires, without losing work. `position` is the point where an earlier run stopped. A
-   * number as the result reports the amount of work, for operators.
+   * May stop early when the signal fires, without losing work. `position` is the point where an earlier run stopped. A number as the result
+   * reports the amount of work, for operators.
    */
   run(signal: AbortSignal, claim: { readonly position: string | null; readonly holder: string }): Promise<unknown>;
 }
 
 /** Maximum wait of other processes after the process that runs the task is killed. */
 const claimSeconds = 30;
-/** The share of the interval that must have passed. A timer that fires slightly early must not wait for another interval. */
+/** Of the interval. A timer that fires slightly early must not wait for another interval. */
 const intervalTolerance = 0.9;
 
 /**
  * Checks every `config.sweepSeconds`, beginning after `delayMs`, whether the task is due, and runs it unless another process does. Failed
- * runs are logged and retried. Once another site has taken over, no run begins or continues. Returns a function that stops the task at
- * the next safe point.
+ * runs are retried. Once another site has taken over, no run begins or continues. Returns a function that stops the task at the next safe
+ * point.
  */
 export function startBackgroundTask(
   { config, logger, metrics, readOnly }: Pick<AppContext, 'config' | 'logger' | 'metrics' | 'readOnly'>,

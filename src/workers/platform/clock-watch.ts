@@ -7,21 +7,20 @@ const maxGapMs = 24 * 3_600_000;
 /** Long enough for NTP to correct a clock. */
 const holdMs = 8 * 60_000;
 
-/** The result of reading Postgres's clock, in ms since 1970. */
+/** The times are in ms since 1970, by Postgres's clock. */
 export interface ClockLook {
   readonly seenAt: number;
   /** No task deletes by age before this time. */
   readonly heldUntil: number;
 }
 
-/** Returns the result to save at `now`, after the result `before`. Times in the future are from before the clock was set back. */
+/** The result to save at `now`. Times in the future are from before the clock was set back. */
 export function lookAfter(before: ClockLook | null, now: number): ClockLook {
   if (before !== null && hasJumped(before, now)) return { seenAt: now, heldUntil: now + holdMs };
   const isHeld = before !== null && before.heldUntil <= now + holdMs;
   return { seenAt: now, heldUntil: isHeld ? before.heldUntil : 0 };
 }
 
-/** Whether tasks may delete by age at `now`. */
 export function isTrusted(look: ClockLook | null, now: number): boolean {
   if (look === null) return true;
   return !hasJumped(look, now) && (look.heldUntil <= now || look.heldUntil > now + holdMs);
@@ -31,7 +30,6 @@ function hasJumped({ seenAt }: ClockLook, now: number): boolean {
   return now - seenAt > maxGapMs;
 }
 
-/** Creates the task that reads Postgres's clock. */
 export function watchClock(
   runs: BackgroundTaskRepository,
   logger: { warn(details: object, message: string): void },
@@ -53,8 +51,8 @@ export function watchClock(
 }
 
 /**
- * Whether tasks may delete by age. They may not if Postgres's clock may be far ahead, nor in a restored database before it has taken
- * over: it may have been restored for data that has become old since.
+ * No if Postgres's clock may be far ahead, or in a restored database before it has taken over: it may have been restored for data that has
+ * become old since.
  */
 export async function mayDeleteByAge(runs: BackgroundTaskRepository): Promise<boolean> {
   const { hasTakenOver, look, now } = await readLook(runs);

@@ -23,27 +23,27 @@ import type { JobHandlers } from './job-handlers.ts';
 interface JobQueue {
   /** All jobs that may run. Others wait in `background`. */
   readonly runs: PQueue;
-  /** Background jobs, for which no call waits. Each enters `runs` when its turn comes here. */
+  /** No call waits for these. Each enters `runs` when its turn comes here. */
   readonly background: PQueue;
-  /** Number of unfinished jobs for which calls wait. */
+  /** Unfinished jobs for which calls wait. */
   awaited: number;
   /** Ends the time in which no background job begins. */
   patience: NodeJS.Timeout | null;
-  /** When each job that has not started was added, in ms. The first is the oldest. */
+  /** In ms. The first is the oldest. */
   readonly waitingSince: Set<{ readonly ms: number }>;
   failed: number;
 }
 
 export interface InProcessDispatcherOptions {
   readonly concurrency: Readonly<Record<QueueName, number>>;
-  /** Bodies of at least this size go to the large queue. */
+  /** Bodies from this size go to the large queue. */
   readonly largeBytes: number;
   readonly logger: Logger;
   /** Maximum wait of `run`, in ms. */
   readonly waitMs: number;
-  /** The time for which background jobs are deferred while calls wait, in ms. Afterwards, one runs at a time. */
+  /** Background jobs are deferred for this long while calls wait. Afterwards, one runs at a time. */
   readonly patienceMs?: number;
-  /** Called for each job that has ended: committed, rejected or failed permanently. */
+  /** The job was committed, rejected or failed permanently. */
   readonly onEnded: (job: Job) => Promise<void>;
 }
 
@@ -52,11 +52,10 @@ const firstBackoffMs = 100;
 const usualPatienceMs = 1_000;
 
 /**
- * Runs jobs in this process, up to the concurrency of each queue. Jobs are ordered by arrival, but jobs of a fairness key with many
- * unfinished jobs run after the others. While calls wait, no background job begins at first, and after a second only one at a time:
- * otherwise the calls of a burst would also wait for each other's background work. Faults are retried with a growing, jittered pause;
- * rejections are final. Jobs live only in memory. This suffices: waiting callers get an error if the process ends, and the sweep finds
- * jobs for which no call waits.
+ * Runs jobs in this process, by arrival, but jobs of a fairness key with many unfinished jobs run after the others. While calls wait, no
+ * background job begins at first, and after a second only one at a time: otherwise the calls of a burst would also wait for each other's
+ * background work. Faults are retried with a growing, jittered pause; rejections are final. Jobs live only in memory, which suffices:
+ * waiting callers get an error if the process ends, and the sweep finds jobs for which no call waits.
  */
 export class InProcessDispatcher implements JobDispatcher {
   readonly #handlers: JobHandlers;
@@ -110,17 +109,14 @@ export class InProcessDispatcher implements JobDispatcher {
     );
   }
 
-  /**
-   * Runs the job at its turn. `done` settles when the job ends. `withdraw` returns false if the job has begun. Jobs of equal priority run
-   * in order of arrival.
-   */
+  /** `done` settles when the job ends. `withdraw` returns false if the job has begun. Jobs of equal priority run in order of arrival. */
   #add(
     job: Job,
     { bytes = 0, encryption = null, fairnessKey }: DispatchOptions,
     isAwaited: boolean,
   ): { readonly done: Promise<void>; readonly withdraw: () => boolean } {
     const queue = this.#queues[queueFor(bytes, this.#options.largeBytes)];
-    // Number of unfinished earlier jobs of the same fairness key.
+    // Unfinished earlier jobs of the same key.
     const load = fairnessKey === undefined ? 0 : (this.#loads.get(fairnessKey) ?? 0);
     if (fairnessKey !== undefined) this.#loads.set(fairnessKey, load + 1);
     const since = { ms: performance.now() };

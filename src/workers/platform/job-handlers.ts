@@ -18,18 +18,18 @@ import type { BodyEncoding } from '../../shared/platform/payloads/inflate.ts';
 import type { BodyEncryption, PayloadStore } from '../../shared/platform/payloads/payload-store.ts';
 import type { ReadOnlyMode } from '../../shared/platform/read-only/read-only-mode.ts';
 
-/** Runs a job. `encryption` belongs to its body. A job without a handler does not compile. */
+/** `encryption` belongs to its body. A job without a handler does not compile. */
 export type JobHandlers = {
   readonly [N in JobName]: (job: Extract<Job, { name: N }>, encryption: BodyEncryption | null) => Promise<void>;
 };
 
-/** The store of the bodies of queued jobs, and the memory for inflating them. */
+/** The bodies of queued jobs, and the memory for inflating them. */
 export interface PayloadSource {
   readonly payloads: PayloadStore;
   readonly bodyBuffer: BodyBuffer;
 }
 
-/** Returns the services of jobs in a process that runs them. `enqueue` is for the jobs that they request. */
+/** `enqueue` is for the jobs that these jobs request. */
 export function jobServicesOf(context: AppContext, enqueue: (job: Job) => Promise<void>): JobServices {
   const { stateEdits, compactor, eventWriter, importer, incrementalCompaction, journalWriter, renamer, writer } =
     context;
@@ -40,7 +40,7 @@ export function jobServicesOf(context: AppContext, enqueue: (job: Job) => Promis
   };
 }
 
-/** Returns handlers for a process that runs jobs from a queue. They throw ReadOnlyError once another site has taken over. */
+/** They throw ReadOnlyError once another site has taken over. */
 export function createJobHandlers(
   services: JobServices,
   source: PayloadSource & { readonly readOnly: ReadOnlyMode },
@@ -67,7 +67,6 @@ export function createJobHandlers(
   return Object.fromEntries(guarded) as JobHandlers;
 }
 
-/** Deletes the body of a job that has ended. */
 export async function dropPayload({ payloads }: Pick<PayloadSource, 'payloads'>, job: Job): Promise<void> {
   if ('payloadKey' in job) await payloads.delete(job.payloadKey);
 }
@@ -77,10 +76,7 @@ interface Queued {
   readonly encoding: BodyEncoding;
 }
 
-/**
- * The body of a queued job. It stays in the store until the job's result is stored: a job that runs again, after a fault or on another
- * worker, must find the body.
- */
+/** Stays in the store until the job's result is stored: a job that runs again, after a fault or on another worker, must find its body. */
 class StoredBody implements WriteBody {
   readonly #source: PayloadSource;
   readonly #job: Queued;

@@ -8,17 +8,17 @@ import { isUuid } from '../../shared/platform/schema/uuid.ts';
 import type { Metrics } from '../../shared/platform/telemetry/metrics.ts';
 
 /**
- * The reason why a job from Redis is not trusted: no API admitted it, its admission has expired, it has already ended, its record differs
- * from its admission, or its body is not the stored one.
+ * No API admitted the job, its admission has expired, it has already ended, its record differs from its admission, or its body is not the
+ * stored one.
  */
 export type DistrustReason = 'unknown' | 'expired' | 'replayed' | 'altered' | 'body';
 
-/** A job as stored in Redis. */
+/** As stored in Redis. */
 export interface QueuedRecord {
   readonly id?: string | undefined;
   readonly name: string;
   readonly data: unknown;
-  /** The number of times that a worker took the job, including this time. */
+  /** Including this time. */
   readonly attemptsStarted?: number;
 }
 
@@ -26,7 +26,6 @@ const distrustText = 'rejected a job or body from Redis that no API process wrot
 /** Occurs without tampering: no worker took the job in time, or Redis lost it and restored it after a failover. */
 const expiredText = 'rejected a job that came too late: its call has been given up or repeated';
 
-/** Maximum length of untrusted text in a log line. */
 const shownCharacters = 64;
 
 /** The job must not run, now or later. */
@@ -37,7 +36,7 @@ export class NotAdmittedError extends Error {
   }
 }
 
-/** Looks up the permissions of queued jobs. Trusts only the job id from Redis, which must refer to a row written by an API. */
+/** Trusts only the job id from Redis, which must refer to a row written by an API. */
 export class JobVerifier {
   readonly #admissions: JobAdmissionRepository;
   readonly #metrics: Metrics;
@@ -57,7 +56,7 @@ export class JobVerifier {
     this.#warning = new LimitedWarning(logger);
   }
 
-  /** Returns the permission of the job, or its outcome if it has ended. Throws NotAdmittedError and database errors. */
+  /** Returns also the outcome of a job that has ended. Throws NotAdmittedError and database errors. */
   async find(queued: QueuedRecord): Promise<JobAdmission> {
     const id = idOf(queued);
     const admission = id === null ? null : await this.#admissions.find(id);
@@ -73,7 +72,7 @@ export class JobVerifier {
     return admission;
   }
 
-  /** Ends the admission of a job that failed permanently. Returns the job, or null if there was none. Throws database errors. */
+  /** Ends the admission of a job that failed permanently. Returns the job, or null if there was none. */
   async revoke(queued: QueuedRecord): Promise<unknown> {
     const id = idOf(queued);
     return id === null ? null : this.#admissions.revoke(id);
@@ -86,12 +85,12 @@ export class JobVerifier {
   }
 }
 
-/** Returns the channel for the completion message; null if it is not one of ours. */
+/** Returns null if the channel is not one of ours. */
 export function replyChannelOf({ data }: QueuedRecord): string | null {
   return Value.Check(JobData, data) ? data.replyTo : null;
 }
 
-/** Truncates untrusted text for a log line. */
+/** The text is not trusted and goes into a log line. */
 export function shown(text: unknown): string {
   return String(text).slice(0, shownCharacters);
 }

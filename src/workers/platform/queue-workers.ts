@@ -20,25 +20,25 @@ import { JobVerifier, NotAdmittedError, replyChannelOf, shown } from './job-veri
 import { RefusedError, redacted } from './stored-errors.ts';
 
 /**
- * A worker that does not renew its locks for this long, in ms, loses its jobs to other workers, which check for these jobs at half this
- * interval. A call whose worker was killed waits up to 1.5 times as long, which is less than an API takes to shut down. A worker that was
- * only slow does no harm: the fence rejects its late writes.
+ * A worker that does not renew its locks for this long loses its jobs to other workers, which check at half this interval. A call whose
+ * worker was killed waits up to 1.5 times as long, which is less than an API takes to shut down. A worker that was only slow does no harm:
+ * the fence rejects its late writes.
  */
 const defaultLockMs = 15_000;
-/** Number of times that a job may crash its worker before it fails permanently. */
+/** A job that crashes its worker more often fails permanently. */
 const maxStalls = 3;
-/** Delay before a job unknown to this release is offered again, in ms. */
+/** Before a job unknown to this release is offered again. */
 const unknownJobDelayMs = 250;
-/** Maximum mean delay before a job is offered again if another process compacts its journal, in ms. */
+/** The maximum mean delay of a job whose journal another process compacts. */
 const maxClaimedDelayMs = 1_000;
-/** Delay after a loss of Redis. With BullMQ's default, a worker would stay idle for 15 s after Redis is back. */
+/** With BullMQ's default, a worker would stay idle for 15 s after Redis is back. */
 const redisRetryMs = 1_000;
-/** Maximum time for an idle worker to disconnect from Redis. */
+/** For an idle worker to disconnect from Redis. */
 const closeGraceMs = 2_000;
 const closePollMs = 10;
 
 export interface QueueWorkersOptions {
-  /** Opens a connection that BullMQ duplicates. `close` ends it. */
+  /** BullMQ duplicates the connection. `close` ends it. */
   readonly connect: () => RedisConnection;
   readonly publisher: RedisConnection;
   readonly handlers: JobHandlers;
@@ -47,7 +47,7 @@ export interface QueueWorkersOptions {
   readonly logger: Logger;
   readonly metrics: Metrics;
   readonly concurrency: Readonly<Record<QueueName, number>>;
-  /** Called for each job that has ended: committed, rejected or failed permanently. */
+  /** The job was committed, rejected or failed permanently. */
   readonly onEnded: (job: Job) => Promise<void>;
   readonly lockMs?: number;
 }
@@ -59,7 +59,7 @@ export interface QueueWorkers {
   close(): Promise<void>;
 }
 
-/** Runs the jobs of both queues. Stores each result in Postgres before it sends the completion message. */
+/** Stores each result in Postgres before it sends the completion message. */
 export function startQueueWorkers(options: QueueWorkersOptions): QueueWorkers {
   const connection = options.connect();
   // Otherwise, the first failure would begin a series at 1, which is no increase.
@@ -137,7 +137,6 @@ class QueueWorker {
     });
   }
 
-  /** Number of running jobs. */
   get runningJobs(): number {
     return this.#runningJobs;
   }
@@ -166,7 +165,7 @@ class QueueWorker {
     }
   }
 
-  /** Returns a job of another release to the queue without counting an attempt. Always throws. */
+  /** A job of another release; it does not count an attempt. Always throws. */
   async #requeue(queued: QueuedJob<JobData>, job: unknown, token: string | undefined): Promise<never> {
     const { id: jobId, attemptsStarted } = queued;
     if (!Value.Check(JobHead, job)) throw new Error('This release does not know this job');
@@ -202,9 +201,7 @@ class QueueWorker {
     }
   }
 
-  /**
-   * Runs the job, unless an earlier run ended and lost its worker before notifying BullMQ. Null if another process compacts the journal.
-   */
+  /** Does not run the job again if an earlier run lost its worker before notifying BullMQ. Null if another process compacts the journal. */
   async #settle(
     queued: QueuedJob<JobData>,
     job: Job,
@@ -245,7 +242,7 @@ class QueueWorker {
     }
   }
 
-  /** Reports a job that failed permanently. A job without an admission only counts as untrusted. */
+  /** A permanently failed job without an admission only counts as untrusted. */
   async #reportFailure(queued: QueuedJob<JobData>, error: Error): Promise<void> {
     if (error instanceof RefusedError) return;
     let job: unknown;
@@ -287,7 +284,7 @@ class QueueWorker {
       );
   }
 
-  /** Logs each error once: while Redis is down, the error repeats with every connection attempt. */
+  /** Once each: while Redis is down, the error repeats with every connection attempt. */
   #logError(error: Error): void {
     if (error.message === this.#lastError) return;
     this.#lastError = error.message;
@@ -295,7 +292,7 @@ class QueueWorker {
   }
 }
 
-/** Returns the job to the queue for a while, without counting an attempt. Always throws. */
+/** No attempt is counted. Always throws. */
 async function giveBack(queued: QueuedJob<JobData>, token: string | undefined, delayMs: number): Promise<never> {
   await queued.moveToDelayed(Date.now() + Math.round(delayMs), token);
   throw new DelayedError();

@@ -2,7 +2,7 @@ import { UnrecoverableError } from 'bullmq';
 import { AppError } from '../../shared/platform/errors/errors.ts';
 import { PayloadMissingError, PayloadTamperedError } from '../../shared/platform/payloads/payload-store.ts';
 
-/** The job must not run, now or later. BullMQ stores the message in Redis. */
+/** BullMQ stores the message in Redis. */
 export class RefusedError extends UnrecoverableError {
   constructor(message: string) {
     super(message);
@@ -11,8 +11,8 @@ export class RefusedError extends UnrecoverableError {
 }
 
 /**
- * Returns the error in the form that BullMQ may store in Redis: only its kind, because the message may quote a body. The log has the
- * rest. Only the client has a body that is missing or was changed, so these jobs are not retried.
+ * BullMQ may store the result in Redis: only the error's kind, because the message may quote a body. Only the client has a body that is
+ * missing or was changed, so these jobs are not retried.
  */
 export function redacted(error: unknown): Error {
   const code = error instanceof AppError ? error.code : (error as { code?: unknown } | null)?.code;

@@ -1,4 +1,4 @@
-/** Repeats `some`, which returns its number of rows, until it handles fewer than `rowsAtOnce`. Returns the total number. */
+/** Repeats `some`, which returns its number of rows, until it handles fewer than `rowsAtOnce`. Returns the total. */
 export async function untilNoneLeft(
   rowsAtOnce: number,
   signal: AbortSignal,

@@ -3,14 +3,13 @@ import { type Queryable, sql } from '../../shared/platform/db/sql.ts';
 
 const IdRow = Type.Object({ id: Type.String() });
 
-/** Longer than the arrival of a version's archive may take, in days. */
+/** Longer than the arrival of a version's archive may take. */
 const abandonedDays = 1;
 
-/** Policy packs, and their versions, that were begun and not published. */
+/** Packs and versions that were begun and not published. */
 export function createAbandonedPackRepository(db: Queryable) {
   const unused = sql.fragment`not exists (select 1 from policy_pack_versions v where v.pack_id = p.id)`;
   return {
-    /** Deletes up to `limit` versions. Returns the number. */
     deleteVersions: async (limit: number): Promise<number> => {
       const { rowCount } = await db.query(sql.nothing`
         /* policyPacks.deleteAbandoned */
@@ -20,14 +19,14 @@ export function createAbandonedPackRepository(db: Queryable) {
       return rowCount;
     },
 
-    /** Locks up to `limit` packs without versions. Packs with removed versions do not count as empty. */
+    /** Packs with removed versions do not count as empty. */
     lockPacks: async (limit: number): Promise<string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
         /* policyPacks.lockUnused */ select p.id from policy_packs p where ${unused} limit ${limit} for update skip locked`);
       return rows.map(({ id }) => id);
     },
 
-    /** Deletes the packs that still have no versions. Returns the number. */
+    /** Keeps packs that have versions by now. */
     deletePacks: async (ids: readonly string[]): Promise<number> => {
       const { rowCount } = await db.query(sql.nothing`
         /* policyPacks.deleteUnused */

@@ -12,31 +12,25 @@ import { createFormerVersionsRepository } from '../../shared/search/former-versi
 import { assertStoreReachable } from '../platform/store-reachable.ts';
 
 const pollMs = 1_000;
-/** Maximum frequency of indexing a stack that commits all the time. */
+/** Limits how often a stack is indexed that commits all the time. */
 const delaySeconds = 2;
 const stacksAtOnce = 20;
-/**
- * Indexing takes at most a quarter of the time of a process, so that it does not delay a burst of saved states. The pause after a stack
- * is at most this long, in ms.
- */
+/** Indexing takes at most a quarter of the time of a process, so that it does not delay a burst of saved states. */
 const pauseShare = 3;
 const maxPauseMs = 500;
-/** Maximum time, in ms, for which indexing a stack waits for calls that begin and end updates, and the pauses of this wait. */
+/** Indexing a stack waits this long for calls that begin and end updates, with these pauses. */
 const maxYieldMs = 2_000;
 const yieldMs = 100;
-/** Rate at which a process reads the states of all stacks after `holdfast admin index rebuild --all`, in bytes per second. */
+/** The pace at which a process reads all states after `holdfast admin index rebuild --all`, in bytes per second. */
 const backlogBytesPerSecond = 4 * 1024 * 1024;
-/** Minimum charge for each stack of the backlog, in bytes, for the fixed cost of its statements. */
+/** Per stack of the backlog, for the fixed cost of its statements. */
 const minChargeBytes = 16 * 1024;
 
 type Parts = Pick<AppContext, 'blobs' | 'db' | 'indexer' | 'logger' | 'metrics'>;
 
-/**
- * Indexes due stacks, like `indexDue`, until the process stops. Stops once another site has taken over. Safe in any number of processes.
- */
+/** Runs until the process stops, or another site has taken over. Safe in any number of processes. */
 export function startIndexing(context: Parts & Pick<AppContext, 'lifecycle' | 'readOnly'>): void {
   const { lifecycle, logger, readOnly } = context;
-  // Determines when the next stack with an outdated index may be read.
   const backlog = new BytePace(backlogBytesPerSecond);
   const history = new HistoryRound();
   const round = async (stop: AbortSignal): Promise<void> => {
@@ -49,17 +43,15 @@ export function startIndexing(context: Parts & Pick<AppContext, 'lifecycle' | 'r
   lifecycle.onClose('work', 'state index', rounds.stop);
 }
 
-/** Time between two searches for versions older than the index, after all stacks were examined. */
+/** Between two searches for versions older than the index, after all stacks were examined. */
 const historyRestMs = 30_000;
 const historyRetryMs = 60 * 60_000;
-/** Maximum wait of the search on a busy installation, where stacks are always due. */
+/** On a busy installation, stacks are always due. */
 const maxHistoryWaitMs = 30_000;
-/** The time that a turn takes before due stacks are searched again. */
 const historyTurnMs = 1_000;
-/** Maximum number of stacks that one turn skips in a row, because each takes a statement. */
+/** In a row, in one turn, because each takes a statement. */
 const maxSkipped = 50;
 
-/** Progress of the search for versions older than the index. */
 export class HistoryRound {
   /** When stacks whose states cannot be read are tried again. */
   readonly #failed = new Map<string, number>();
@@ -75,7 +67,6 @@ export class HistoryRound {
     return isTurn;
   }
 
-  /** Returns the next stack with an older version; null if there is currently none. */
   async next(db: Parts['db']): Promise<string | null> {
     const now = performance.now();
     if (now < this.#readyAt) return null;
@@ -92,12 +83,12 @@ export class HistoryRound {
     return null;
   }
 
-  /** Drops expired entries: the stack may have been deleted, or completed, before its retry. */
+  /** The stack may have been deleted, or completed, before its retry. */
   #forget(now: number): void {
     for (const [stackId, until] of this.#failed) if (until <= now) this.#failed.delete(stackId);
   }
 
-  /** Skips this stack for an hour. */
+  /** Skips the stack for an hour. */
   fail(stackId: string): void {
     this.#failed.set(stackId, performance.now() + historyRetryMs);
     this.#after = stackId;
@@ -110,8 +101,8 @@ export class HistoryRound {
 }
 
 /**
- * Records the changes of versions older than the index of their stack, i.e. imported ones, and versions before a rebuild. Keeps the pace of
- * `backlog`, and stops after a second. Returns the number of versions.
+ * Records the changes of versions older than the index of their stack: imported ones, and versions before a rebuild. Keeps the pace of
+ * `backlog`, and stops after a second.
  */
 export async function fillHistory(
   { blobs, db, indexer, logger, metrics }: Parts,
@@ -138,7 +129,6 @@ export async function fillHistory(
   return versions;
 }
 
-/** Indexes stacks whose newest state has not been indexed for `delaySeconds`. Returns the number. */
 export async function indexDue(
   { blobs, db, indexer, logger, metrics }: Parts,
   { backlog, delaySeconds: delay, signal }: { signal?: AbortSignal; delaySeconds: number; backlog: BytePace },

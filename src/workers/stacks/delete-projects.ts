@@ -4,7 +4,6 @@ import { createEmptyProjectRepository } from './empty-project-repository.ts';
 /** Few, because nobody can create a stack in these projects until the commit. */
 const projectsAtOnce = 50;
 
-/** Deletes projects without stacks. */
 export async function deleteEmptyProjects({ db }: Pick<AppContext, 'db'>, signal: AbortSignal): Promise<number> {
   let deleted = 0;
   let looked = projectsAtOnce;

@@ -9,7 +9,6 @@ import {
   type HistoryTable,
 } from './deleted-stack-repository.ts';
 
-/** Limits of one run and of each of its transactions. */
 export interface DeletionLimits {
   /** Events or journal entries per transaction. */
   readonly batchRows: number;
@@ -19,13 +18,13 @@ export interface DeletionLimits {
   readonly batchUpdates: number;
   /** Pause between transactions, to leave time for vacuum, replication and other work. */
   readonly pauseMs: number;
-  /** Time after which the run leaves the rest to the next run. */
+  /** The rest is left to the next run. */
   readonly runMs: number;
 }
 
 const defaults = { batchRows: 5_000, batchBytes: 32 * 1024 * 1024, batchUpdates: 200, pauseMs: 20 };
 const stacksPerRun = 100;
-/** A stack that could not be deleted waits for a minute, then twice as long each time, up to an hour. */
+/** The pause doubles after each failure. */
 const firstPauseMs = 60_000;
 const maxPauseMs = 3_600_000;
 const maxWaiting = 10_000;
@@ -59,10 +58,10 @@ interface Failure {
 const historyTables: readonly HistoryTable[] = ['engine_events', 'journal_entries'];
 
 /**
- * Creates the sweep that deletes the rows of deleted stacks that can no longer be restored, in short transactions. Each locks the stack's
- * row, so the sweep is safe on any number of replicas and a process may be killed at any point. A run ends after half of the sweep
- * interval or when the context closes. Returns the number of completely deleted stacks. A stack that fails does not block the others;
- * while one waits for its next attempt, each run throws its fault at the end.
+ * Deletes the rows of deleted stacks that can no longer be restored, in short transactions. Each locks the stack's row, so the sweep is
+ * safe on any number of replicas and a process may be killed at any point. A run ends after half of the sweep interval or when the context
+ * closes. Returns the number of completely deleted stacks. A stack that fails does not block the others; while it waits for its next
+ * attempt, each run throws its fault at the end.
  */
 export function createStackDeletion(
   context: AppContext,
@@ -121,7 +120,7 @@ export function createStackDeletion(
   };
 }
 
-/** Deletes one batch of the stack's remaining rows. Returns null if the stack is gone or another process holds it. */
+/** Returns null if the stack is gone or another process holds it. */
 async function takeStep(
   tx: Queryable,
   stackId: string,

@@ -7,7 +7,7 @@ const DeletedStackRow = Type.Object({
   organization: Type.String(),
   project: Type.String(),
   stack: Type.String(),
-  /** Seconds since the call that deleted the stack. */
+  /** The time since the call that deleted the stack. */
   secondsAgo: Type.Number(),
 });
 export type DeletedStackRow = Row<typeof DeletedStackRow>;
@@ -27,14 +27,14 @@ const UpdateBatchRow = Type.Object({
   event_segments: Type.Integer(),
 });
 
-/** The maximum that one statement deletes from many, possibly large, rows. */
+/** Rows may be large. */
 export interface BatchBound {
   readonly rows: number;
-  /** Stored size. If the first row exceeds it, the row is deleted alone. */
+  /** Stored size. A first row that exceeds it is deleted alone. */
   readonly bytes: number;
 }
 
-/** The position to continue with events or journal entries: the rows of `updateIds[0]` above `after`, and all rows of the other updates. */
+/** Continue with the rows of `updateIds[0]` above `after`, and all rows of the other updates. */
 export interface HistoryCursor {
   readonly updateIds: readonly string[];
   readonly after: number;
@@ -58,19 +58,18 @@ export type HistoryTable = keyof typeof histories;
 /** Lower than any sequence. */
 export const beforeFirstSequence = Number.MIN_SAFE_INTEGER;
 
-/** Removes the data of deleted stacks. Every deletion is bounded. Call these in a transaction that holds the stack's `lock`. */
+/** Call these in a transaction that holds the stack's `lock`. */
 export function createDeletedStackRepository(db: Queryable) {
   const dueAt = sql.fragment`coalesce(s.restorable_until, '-infinity'::timestamptz)`;
   const isDue = sql.fragment`s.deleted_at is not null and s.held_at is null and ${dueAt} <= (select clock_timestamp())`;
   return {
-    /** Counts deleted stacks that can no longer be restored and still have data. */
     count: async (): Promise<number> => {
       const row = await db.one(sql.rows(CountRow)`
         /* deletedStacks.count */ select count(*)::integer as count from stacks s where ${isDue}`);
       return row.count;
     },
 
-    /** Lists these stacks without the skipped ones. Deletions that have begun come first. */
+    /** Deletions that have begun come first. */
     list: (limit: number, skipped: readonly string[] = []) =>
       db.any(sql.rows(DeletedStackRow)`
         /* deletedStacks.list */
@@ -79,7 +78,6 @@ export function createDeletedStackRepository(db: Queryable) {
         from stacks s join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
         where ${isDue} and s.id <> all(${sql.array(skipped, 'uuid')}) order by ${dueAt}, s.deleted_at limit ${limit}`),
 
-    /** Lists the given stacks that are still to be deleted. */
     listDue: async (ids: readonly string[]): Promise<readonly string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
         /* deletedStacks.listDue */ select s.id from stacks s where s.id = any(${sql.array(ids, 'uuid')}) and ${isDue}`);
@@ -87,8 +85,8 @@ export function createDeletedStackRepository(db: Queryable) {
     },
 
     /**
-     * Makes the stack unrestorable and its secrets undecryptable. Returns false if it may be restored, is gone, or is locked by another
-     * transaction. Clears the pointer, so that deleting checkpoints does not touch its row.
+     * Makes the stack unrestorable and its secrets undecryptable. Returns false if it may be restored, is gone, or is locked. Clears the
+     * pointer, so that deleting checkpoints does not touch its row.
      */
     begin: async (id: string): Promise<boolean> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
@@ -127,10 +125,7 @@ export function createDeletedStackRepository(db: Queryable) {
       return rows.map((row) => row.id);
     },
 
-    /**
-     * Deletes the next rows of these updates. Returns the number of deleted rows, and the last one. Without the cursor, each batch would
-     * scan the index entries of all rows deleted before.
-     */
+    /** Without the cursor, each batch would scan the index entries of all rows deleted before. */
     deleteHistory: async (
       name: HistoryTable,
       cursor: HistoryCursor,
@@ -161,7 +156,7 @@ export function createDeletedStackRepository(db: Queryable) {
       return { count, last };
     },
 
-    /** Deletes updates without events or entries in rows, with their checkpoints, journal snapshots and archived events. */
+    /** Updates without events or entries in rows, with their checkpoints, journal snapshots and archived events. */
     deleteUpdates: (ids: readonly string[]) =>
       db.one(sql.rows(UpdateBatchRow)`
         /* deletedStacks.deleteUpdates */
@@ -188,7 +183,7 @@ export function createDeletedStackRepository(db: Queryable) {
       return rows.length;
     },
 
-    /** Deletes chunks of older versions, newest first, because a chunk is newer than the chunks that it needs. */
+    /** Newest first, because a chunk is newer than the chunks that it needs. */
     deleteChunks: async (stackId: string, limit: number): Promise<number> => {
       const rows = await db.any(sql.rows(ChunkRow)`
         /* deletedStacks.deleteChunks */
@@ -207,7 +202,7 @@ export function createDeletedStackRepository(db: Queryable) {
       return rows.length;
     },
 
-    /** Deletes rows of the index of states: changes of versions first, then resources. Returns the number. */
+    /** Changes of versions go first, then resources. */
     deleteIndexRows: async (stackId: string, limit: number): Promise<number> => {
       const row = await db.one(sql.rows(CountRow)`
         /* deletedStacks.deleteIndexRows */
@@ -224,7 +219,6 @@ export function createDeletedStackRepository(db: Queryable) {
       return row.count;
     },
 
-    /** Deletes the log of the stack's webhooks. */
     deleteDeliveries: async (stackId: string, limit: number): Promise<number> => {
       const rows = await db.any(sql.rows(IdRow)`
         /* deletedStacks.deleteDeliveries */

@@ -6,7 +6,7 @@ const IdRow = Type.Object({ id: Type.String() });
 /** Projects that may have no stacks. Use one transaction, because a stack may be created between a search and the lock. */
 export function createEmptyProjectRepository(db: Queryable) {
   return {
-    /** Locks up to `limit` projects that are new, or that a stack has left. Skips projects in which a stack is being created. */
+    /** Projects that are new, or that a stack has left. Skips projects in which a stack is being created. */
     lock: async (limit: number): Promise<string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
         /* projects.lockMarked */
@@ -14,7 +14,7 @@ export function createEmptyProjectRepository(db: Queryable) {
       return rows.map(({ id }) => id);
     },
 
-    /** Deletes the empty projects, and removes the mark of the others. Returns the number of deleted projects. */
+    /** Removes the mark of projects that have stacks. */
     delete: async (ids: readonly string[]): Promise<number> => {
       const { rowCount } = await db.query(sql.nothing`
         /* projects.deleteEmpty */

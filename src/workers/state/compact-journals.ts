@@ -2,12 +2,12 @@ import type { AppContext } from '../../shared/context.ts';
 import { JournalClaimedError } from '../../shared/state/journal/journal-compactor.ts';
 
 const batchSize = 100;
-/** Maximum number of failed journals that later batches skip. */
+/** Later batches skip these. */
 const maxFailed = 1_000;
-/** Number of journals that a process compacts concurrently, because a large one takes long. */
+/** The lanes are concurrent, because a large journal takes long. */
 const journalsAtOnce = 2;
 
-/** Compacts the journals of ended updates. Failed ones are retried with growing delays. */
+/** Failed journals are retried with growing delays. */
 export async function compactEndedUpdates(context: AppContext, signal?: AbortSignal): Promise<void> {
   const lanes = Array.from({ length: journalsAtOnce }, () => compactInOrder(context, signal));
   for (const lane of await Promise.allSettled(lanes)) if (lane.status === 'rejected') throw lane.reason;
@@ -30,7 +30,7 @@ async function compactInOrder(context: AppContext, signal?: AbortSignal): Promis
   }
 }
 
-/** Deletes compacted journals that have been kept for `config.journalGraceSeconds`. Throws the first fault after trying the others. */
+/** Deletes compacted journals. Throws the first fault after trying the others. */
 export async function deleteKeptJournals(context: AppContext, signal?: AbortSignal): Promise<void> {
   const { compactions, config, logger } = context;
   const failed: string[] = [];

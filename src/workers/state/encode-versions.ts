@@ -6,9 +6,9 @@ import { assertStoreReachable } from '../platform/store-reachable.ts';
 import { VersionEncoder } from './version-encoder.ts';
 
 const batchSize = 50;
-/** Minimum charge for each state, in bytes, for the fixed cost of its statements. */
+/** Per state, for the fixed cost of its statements. */
 const minChargeBytes = 16 * 1024;
-/** A state that could not be encoded is tried again after this time. */
+/** For a state that could not be encoded. */
 const failedSeconds = 3600;
 const countedStates = 10_000;
 

@@ -9,12 +9,11 @@ import {
 } from '../../shared/state/blobs/reconcile-blobs.ts';
 import type { BackgroundTask } from '../platform/background-task.ts';
 
-/** The name of the task. */
 const reconcileName = 'reconcile';
 
 /**
- * Creates the reconcile task, which compares all blobs with the database every `config.reconcile.everySeconds`. Any process
- * can resume where another one stopped. Every process reports the result of the last complete run.
+ * Compares all blobs with the database every `config.reconcile.everySeconds`. Any process can resume where another one stopped. Every
+ * process reports the result of the last complete run.
  */
 export function reconcileInSlices(
   context: Pick<AppContext, 'blobRows' | 'blobs' | 'config' | 'logger' | 'metrics'>,

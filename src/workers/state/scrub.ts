@@ -8,14 +8,13 @@ import type { CheckOutcome, DocumentReader } from '../../shared/state/checkpoint
 import type { JournalSnapshots } from '../../shared/state/journal/journal-snapshots.ts';
 import { assertStoreReachable } from '../platform/store-reachable.ts';
 
-/** Maximum documents claimed by one statement. */
 const claimLimit = 20;
 /** Longer than a batch takes. Documents claimed by a dead process are due again after this time. */
 const claimSeconds = 3600;
-/** Minimum charge per document, in bytes, for the fixed cost of its statements. */
+/** Per document, for the fixed cost of its statements. */
 const minChargeBytes = 4 * 1024;
 
-/** Reads stored documents back at a limited rate, least recently checked first. Safe on any number of replicas. */
+/** Least recently checked first. Safe on any number of replicas. */
 export class Scrubber {
   readonly #blobs: Pick<BlobStore, 'check'>;
   readonly #checks: DocumentCheckRepository;
@@ -28,7 +27,7 @@ export class Scrubber {
   readonly #bytesPerSecond: number;
   readonly #burstMs: number;
   readonly #periodSeconds: number;
-  /** Stored bytes that may be read now; negative after a document larger than the allowance. */
+  /** In stored bytes; negative after a document larger than the allowance. */
   #allowance = 0;
 
   constructor(
@@ -42,7 +41,7 @@ export class Scrubber {
       logger: Logger;
       metrics: Metrics;
     },
-    /** `burstMs` is the most that a run reads, in milliseconds at this rate. */
+    /** A run reads at most `burstMs` at this rate. */
     pace: { bytesPerSecond: number; periodSeconds: number; burstMs?: number },
   ) {
     this.#blobs = parts.blobs;
@@ -59,9 +58,8 @@ export class Scrubber {
   }
 
   /**
-   * Reads due documents, as much as the time since the last run permits. A large document is read in one go, and later runs are skipped
-   * until it is paid off. Documents that cannot be read are due again in an hour. Stops early if the blob store is unavailable or
-   * `signal` fires.
+   * A large document is read in one go, and later runs are skipped until it is paid off. Documents that cannot be read are due again in an
+   * hour. Stops early if the blob store is unavailable.
    */
   async run(elapsedMs: number, signal?: AbortSignal): Promise<void> {
     // Neither unused allowance nor the time in which the process stood still accumulates.
@@ -141,7 +139,6 @@ export class Scrubber {
   }
 }
 
-/** A document claimed for checking. */
 interface Claimed {
   readonly facts: Readonly<Record<string, string>>;
   /** Bytes charged for reading it. */

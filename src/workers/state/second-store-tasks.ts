@@ -17,7 +17,7 @@ const copyTask = 'copy-to-second-store';
 
 type Mirror = NonNullable<AppContext['mirror']>;
 
-/** Returns the tasks that keep the second store equal to the main one. */
+/** They keep the second store equal to the main one. */
 export function secondStoreTasks(context: AppContext, mirror: Mirror): BackgroundTask[] {
   return [
     { name: copyTask, run: (signal) => copyDue(context, mirror, signal) },
@@ -31,8 +31,8 @@ export function secondStoreTasks(context: AppContext, mirror: Mirror): Backgroun
 }
 
 /**
- * Copies or deletes the recorded blobs, oldest first. Postpones blobs that fail. Also postpones deletions while another copy of the
- * database owns the stores or another site has taken over. Returns the number. Throws if a store cannot be reached.
+ * Oldest first. Postpones blobs that fail, and deletions while another copy of the database owns the stores or another site has taken over.
+ * Throws if a store cannot be reached.
  */
 async function copyDue(context: AppContext, mirror: Mirror, signal: AbortSignal): Promise<number> {
   const { blobRows, db, logger, metrics } = context;
@@ -70,7 +70,7 @@ async function repairCopy(context: AppContext, key: string): Promise<void> {
   if (read !== null) await copies.repairAll(read);
 }
 
-/** Records all blobs that the second store lacks. Returns the number. */
+/** Records all blobs that the second store lacks. */
 async function noteAbsent({ blobRows, db }: AppContext, mirror: Mirror, signal: AbortSignal): Promise<number> {
   const { main, second } = mirror;
   const queue = createCopyQueueRepository(db);

@@ -6,11 +6,10 @@ const batchSize = 200;
 const faultPauseSeconds = 60;
 
 /**
- * Deletes blobs that have been unreferenced for long enough. First marks them as pending deletion under a lock that prevents new
- * references, then deletes their objects. The rows stay for the grace period, after which the objects are deleted again, because an
- * upload may have been in flight all that time. The next run resumes an interrupted one. Returns the number of objects deleted for the
- * first time. Deletes nothing if another site has taken over, or another copy of the database owns the store. Throws the first fault
- * after trying the others, or once all concurrent deletions have failed.
+ * First marks blobs that have been unreferenced for long enough as pending deletion, under a lock that prevents new references, then
+ * deletes their objects. The rows stay for the grace period, after which the objects are deleted again, because an upload may have been in
+ * flight all that time. Deletes nothing if another site has taken over, or another copy of the database owns the store. Returns the number
+ * of objects deleted for the first time. Throws the first fault after trying the others, or once all concurrent deletions have failed.
  */
 export async function sweepBlobs(context: AppContext, signal?: AbortSignal): Promise<number> {
   const { blobRows, blobs, config, db, metrics } = context;
@@ -44,7 +43,7 @@ export async function sweepBlobs(context: AppContext, signal?: AbortSignal): Pro
       await Promise.all(deletions.slice(at, at + deletesPerLook).map(deleteOne));
       if (faults.length - before === deletesPerLook) throw faults[0];
     }
-    // Every write of a large state leaves the previous blob behind. Delete all of them: otherwise, they pile up under load.
+    // Every write of a large state leaves the previous blob behind. Delete all: they pile up under load.
     if (deletions.length === batchSize && (await mayDelete(context))) continue;
     for (const fault of faults) throw fault;
     return swept;

@@ -18,7 +18,6 @@ import type { DocumentReader } from '../../shared/state/checkpoints/document-rea
 import { chunksCodec, type DocumentStore } from '../../shared/state/checkpoints/document-store.ts';
 import type { DueState, NewChunk, VersionRepository, VersionRow } from '../../shared/state/version-repository.ts';
 
-/** The references between versions, and their chunking. */
 export interface EncodingShape {
   /**
    * One version in this many is compressed alone. Versions up to the next one share bytes only with each other, which limits damage to
@@ -42,19 +41,17 @@ export const encodingShape: EncodingShape = {
   minStoredBytes: 4096,
 };
 
-/** A chunk that its base does not make at least this much smaller is compressed alone, which ends its chain. */
+/** A chunk that its base does not make this much smaller is compressed alone, which ends its chain. */
 const worthwhileShare = 0.6;
 const busySeconds = 600;
 const damagedSeconds = 3600;
-/** The delay for a deleted stack that may be restored. */
+/** For a deleted stack that may be restored. */
 const deletedSeconds = 24 * 3600;
 
-/** The result for a state. */
 export interface EncodingResult {
-  /** Number of encoded versions, and number of versions that share the bytes of an earlier one. */
+  /** `shared` versions share the bytes of an earlier one. */
   readonly encoded: number;
   readonly shared: number;
-  /** Bytes of text that were read. */
   readonly textBytes: number;
   readonly savedBytes: number;
 }
@@ -63,8 +60,8 @@ type Outcome = 'encoded' | 'shared' | 'settled' | 'busy' | 'damaged';
 
 /**
  * Encodes versions that are no longer the newest as chunks that refer to earlier versions. The row of a version changes in one statement,
- * after the chunks were read back. Until then, and for readers that began before, its bytes stay where they are. Safe on any number of
- * processes: if two encode the same version, the work of one is discarded.
+ * after the chunks were read back; its bytes stay for readers that began before. Safe in any number of processes: if two encode the same
+ * version, the work of one is discarded.
  */
 export class VersionEncoder {
   readonly #versions: VersionRepository;
@@ -96,9 +93,8 @@ export class VersionEncoder {
   }
 
   /**
-   * Encodes the state from which the update of a due state began. Also encodes the due state, unless it is the newest, which is encoded
-   * after the next one. Postpones the state while either is in use or damaged, or the stack is deleted and may be restored. Throws the
-   * blob store's errors and the reason of `signal`.
+   * Encodes the state from which the update of a due state began, and the due state, unless it is the newest. Postpones the state while
+   * either is in use or damaged, or the stack is deleted and may be restored. Throws the blob store's errors and the reason of `signal`.
    */
   async encodeDue(due: DueState, signal?: AbortSignal): Promise<EncodingResult> {
     const state = await this.#versions.find(due.id);
@@ -150,7 +146,7 @@ export class VersionEncoder {
     }
   }
 
-  /** Returns the number of the first version with which this one may share bytes. */
+  /** The first version with which this one may share bytes. */
   #blockOf(number: number): number {
     return number - (number % this.#shape.keyEvery);
   }
@@ -165,8 +161,8 @@ export class VersionEncoder {
   }
 
   /**
-   * Stores the chunks of a version. Reading the version to its end compares its text with its hash. Each chunk is read back and compared
-   * with the hash of its part of the text. Throws DamagedBytesError.
+   * Reading the version to its end compares its text with its hash. Each chunk is read back and compared with the hash of its part of the
+   * text. Throws DamagedBytesError.
    */
   async #cutAndStore(
     version: VersionRow,
@@ -187,7 +183,7 @@ export class VersionEncoder {
     );
   }
 
-  /** Finds the version to which the next version of the stack refers. */
+  /** The version to which the stack's next version refers. */
   async #findBase(stackId: string): Promise<Base | null> {
     const next = await this.#versions.nextNumber(stackId);
     const number = baseNumber(next, this.#shape);
@@ -198,7 +194,7 @@ export class VersionEncoder {
     return firstChunkId === null ? null : { id: base.id, chunks: await this.#chunks.list(base.id), firstChunkId };
   }
 
-  /** Returns a chunk with this text, from which the text was read back. Returns an existing chunk only if the version has a base. */
+  /** Returns a chunk from which the text was read back; an existing one only if the version has a base. */
   async #storeChunk(
     version: VersionRow,
     { text, cutKey }: TextChunk,
@@ -230,7 +226,7 @@ export class VersionEncoder {
     return (groupSize - 1) * Math.ceil(Math.log(keyEvery) / Math.log(groupSize));
   }
 
-  /** Returns the text of an existing chunk, or null if it is damaged. The version to which it belongs is then checked. */
+  /** Returns null if the chunk is damaged. The version to which it belongs is then checked. */
   async #readChunk(chunk: ChunkRow, checkpointId: string | null): Promise<Buffer | null> {
     try {
       return await this.#documents.readChunk(chunk);
@@ -248,15 +244,14 @@ export class VersionEncoder {
 
 type Unsaved = NonNullable<NewChunk['added']>;
 
-/** A version to which another one refers. */
 interface Base {
   readonly id: string;
   readonly chunks: readonly ChunkRow[];
-  /** The first chunk that the other version may share. */
+  /** The other version may share chunks from here. */
   readonly firstChunkId: number;
 }
 
-/** Returns the number of the version to which this version refers; null if it is compressed alone. */
+/** Returns null if the version is compressed alone. */
 export function baseNumber(
   number: number,
   { groupSize, keyEvery }: Pick<EncodingShape, 'groupSize' | 'keyEvery'>,
@@ -279,7 +274,6 @@ class Counterparts {
     this.keys = new Set(chunks.flatMap(({ cutKey }) => cutKey ?? []));
   }
 
-  /** Call this for each chunk, in order. */
   of(cutKey: string | null): ChunkRow | null {
     const found = cutKey === null ? -1 : this.#chunks.findIndex((chunk) => chunk.cutKey === cutKey);
     this.#at = found >= 0 ? found : Math.min(this.#at + 1, this.#chunks.length - 1);

@@ -7,7 +7,6 @@ import { createProjectDayRepository } from './project-day-repository.ts';
 const keptDays = 100;
 const rowsAtOnce = 5_000;
 
-/** Deletes statistics that pages about CI no longer show. Returns the number of rows. */
 export async function deleteOldCiStatistics({ db }: Pick<AppContext, 'db'>, signal: AbortSignal): Promise<number> {
   const refused = createRefusedRunRepository(db);
   const projects = createProjectDayRepository(db);

@@ -1,6 +1,6 @@
 /**
- * What else happens to a fixture, as SQL. `:stack`, `:organization`, `:member` (a user), `:caller` (the token of the call, or the member's),
- * `:latest` (the update that was created last) and `:fresh` (a new id, the same in both databases) are replaced.
+ * As SQL, in which `:stack`, `:organization`, `:member` (a user), `:caller` (the token of the call, or the member's), `:latest` (the update
+ * that was created last) and `:fresh` (a new id, the same in both databases) are replaced.
  */
 const statements = {
   'the token is revoked': 'update api_tokens set revoked_at = now() where id = :caller',
@@ -63,7 +63,6 @@ const statements = {
 } as const;
 
 export type ChangeName = keyof typeof statements;
-/** The statement of a change, with its parts in place. */
 export function changeStatement(name: ChangeName, parts: Readonly<Record<string, string>>): string {
   return statements[name].replace(
     /:(stack|organization|member|caller|latest|fresh)\b/g,

@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import pg from 'pg';
 
-/** The statements before which changes are made late: none that decides comes before them in a call. */
+/** Late changes come before these: no statement that decides comes earlier in a call. */
 const deciding =
   /\/\* (identity\.lockAccess|updates\.(start|complete|renewLease)|checkpoints\.commit|journalEntries\.append|changeLimits\.lockJournal|engineEvents\.append) \*\//;
 
@@ -9,9 +9,9 @@ interface LateChange {
   change: (() => Promise<void>) | null;
 }
 
-/** A change that waits for the statement of its call. */
+/** It waits for the statement of its call. */
 const pending = new AsyncLocalStorage<LateChange>();
-/** The same by the update of the call, which may be answered elsewhere. */
+/** By the update of the call, which may be answered elsewhere. */
 const pendingOf = new Map<string, LateChange>();
 
 /** Lets `changeBefore` make changes late, while `work` runs. */
@@ -36,8 +36,8 @@ export async function withLateChanges<T>(work: () => Promise<T>): Promise<T> {
 }
 
 /**
- * Makes the call, and the change just before the statement that decides about it, or afterwards if there is none. `updateId`: the update of
- * that statement, which another process may send; null: this call sends it.
+ * Makes the change just before the statement that decides about the call, or afterwards if there is none. `updateId` is the update of that
+ * statement, which another process may send; null: this call sends it.
  */
 export async function changeBefore<T>(
   updateId: string | null,
@@ -55,7 +55,7 @@ export async function changeBefore<T>(
   }
 }
 
-/** The body of an answer, with ids of updates by their order, the newest first, and neither leases nor times. */
+/** Ids of updates are replaced by their order, the newest first; leases and times are dropped. */
 export function withoutTimes(answer: string, updateIds: readonly string[]): unknown {
   if (answer === '') return null;
   let text = answer;

@@ -12,7 +12,7 @@ import { type SeededFixture, seedFixtures } from './seeded-fixture.ts';
 /** Fixtures that are played at once. */
 const atOnce = 6;
 
-/** A database with fixtures in which nothing has happened yet. */
+/** Nothing has happened to the fixtures yet. */
 export interface Original extends AsyncDisposable {
   readonly database: TestDatabase;
   readonly fixtures: readonly SeededFixture[];
@@ -39,7 +39,7 @@ export async function createOriginal(count: number): Promise<Original> {
   }
 }
 
-/** How fixtures are played in a copy of their database. */
+/** In a copy of the fixtures' database. */
 export interface Play<A> {
   readonly play: (replicas: readonly TestApp[], client: pg.Pool, fixture: SeededFixture) => Promise<readonly A[]>;
   readonly replicas?: number;
@@ -74,7 +74,7 @@ export async function playBy<A>(
   }
 }
 
-/** What differs between two outcomes: rows and answers, each with the name of its fixture. */
+/** Rows and answers, each with the name of its fixture. */
 export function differences<A>({ fixtures }: Original, left: Outcome<A>, right: Outcome<A>): string[] {
   const answers = fixtures.flatMap(({ name }) => {
     const [ofLeft, ofRight] = [left.answers.get(name) ?? [], right.answers.get(name) ?? []];

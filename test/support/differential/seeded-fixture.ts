@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { hashToken } from '../../../src/shared/platform/crypto/secret-token.ts';
 
-/** An organization with a stack and a webhook in a database, with the ids that its rows have there and in each copy. */
+/** With the ids that its rows have in the database and in each copy. */
 export interface SeededFixture {
   /** Of the organization, unique. */
   readonly name: string;
@@ -13,7 +13,6 @@ export interface SeededFixture {
 type Holder = 'admin' | 'member';
 const holders: readonly Holder[] = ['admin', 'member'];
 
-/** Puts fixtures into the database in which nothing has happened. */
 export async function seedFixtures(client: pg.Client, count: number): Promise<SeededFixture[]> {
   const fixtures = Array.from({ length: count }, (_, index) => named(`w${index}`));
   const of = (rows: (fixture: SeededFixture) => readonly object[]): object[] => fixtures.flatMap(rows);

@@ -8,7 +8,7 @@ import { changeStatement } from './changes.ts';
 import { changeBefore, withoutTimes } from './late-changes.ts';
 import type { SeededFixture } from './seeded-fixture.ts';
 
-/** Which number a write has, compared with those before it. */
+/** Compared with the writes before it. */
 type Order = 'next' | 'repeated' | 'old';
 
 type Late = { readonly late: (typeof lates)[number] | null };
@@ -98,7 +98,7 @@ const firstCheckpoint: Write = { write: 'verbatim', value: 'a', order: 'next', i
 const start = '{"version":3,"deployment":{"resources":[],"x":';
 const textOf = (written: string): string => `${start}${JSON.stringify(written)}}}`;
 
-/** Makes the writes of one update. Each call goes to the next of the replicas. */
+/** Each call goes to the next of the replicas. */
 export async function playWrites(
   replicas: readonly TestApp[],
   client: pg.Pool,

@@ -1,9 +1,7 @@
-/**
- * The outcome of a call for its client: yes, no (any response but 2xx), or unknown if the client disconnected first.
- */
+/** No is any response but 2xx; unknown: the client disconnected first. */
 export type Outcome = 'acknowledged' | 'refused' | 'unknown';
 
-/** One call to a stack, as its client saw it. Times are in ms of one monotonic clock. */
+/** As its client saw it. Times are in ms of one monotonic clock. */
 export interface RecordedCall {
   readonly kind: 'import' | 'rename' | 'start' | 'write' | 'append' | 'end' | 'read';
   readonly begunAt: number;
@@ -40,8 +38,8 @@ export interface StackHistory {
 const expectedStatuses = new Set([0, 400, 403, 404, 409, 503]);
 
 /**
- * Returns what no order of the acknowledged calls in a history can explain; empty when the history is valid. A rejected
- * import or rename must never take effect; an unanswered one may, before anything that was acknowledged later.
+ * Finds what no order of the acknowledged calls can explain; empty when the history is valid. A rejected import or rename must never take
+ * effect; an unanswered one may, before anything that was acknowledged later.
  */
 export function findViolations(history: StackHistory): string[] {
   const { calls, versions, finalNames } = history;
@@ -64,7 +62,7 @@ export function findViolations(history: StackHistory): string[] {
   ];
 }
 
-/** When a version was being created: from the call that started it to the response that confirms it. */
+/** From the call that started the version to the response that confirms it. */
 interface Making {
   readonly begunAt: number;
   readonly endedAt: number;

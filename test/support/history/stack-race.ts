@@ -11,7 +11,6 @@ import { until } from '../until.ts';
 import { expire } from '../update-calls.ts';
 import type { RecordedCall, RecordedVersion } from './check-history.ts';
 
-/** One of the replicas on which the clients of a stack race. */
 export interface Replica {
   readonly app: TestApp;
   readonly url: string;
@@ -31,7 +30,6 @@ interface Running {
   readonly path: string;
 }
 
-/** One stack that several clients write to for a while. */
 export class StackRace {
   readonly #replicas: readonly Replica[];
   readonly #token: string;
@@ -85,7 +83,7 @@ export class StackRace {
     for (const { gate } of this.#replicas) gate.open();
   }
 
-  /** The history once nothing is running or queued any more. */
+  /** Once nothing is running or queued any more. */
   async collect() {
     const { app } = this.#replicas[0] as Replica;
     await until(() => {

@@ -16,7 +16,7 @@ function leftAtExit(): void {
   appendFileSync(env['HOLDFAST_TEST_LEFT_FILE'] as string, 'ended\n');
 }
 
-/** Defines tests that find the process as it was before any test file, and then leave it in disorder. */
+/** They find the process as it was before any test file, and then leave it in disorder. */
 export function testDisorder(): void {
   test('finds the process as it was', () => {
     uses += 1;

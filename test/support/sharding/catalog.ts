@@ -1,7 +1,7 @@
 import { query } from '../database.ts';
 import type { TestApp } from '../test-app.ts';
 
-/** What a table has that decides where its rows may be, by the catalog of Postgres. */
+/** What decides where the rows of a table may be, by the catalog of Postgres. */
 export interface CatalogTable {
   readonly name: string;
   readonly columns: readonly CatalogColumn[];

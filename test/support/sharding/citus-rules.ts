@@ -5,7 +5,7 @@ import { isOfOrganization, places } from './places.ts';
 // What Citus 13 refuses by its documents (SQL Support and Workarounds; Creating and Modifying Distributed Objects) and sources
 // (commands/foreign_constraint.c, trigger.c and schema_based_sharding.c, executor/multi_executor.c). No package of it can be had to run it.
 
-/** Names of what breaks a rule, by rule, then by table. */
+/** By rule, then by table. */
 export type Breaches = Readonly<Record<string, Readonly<Record<string, readonly string[]>>>>;
 
 const tenant = 'organization_id';

@@ -1,6 +1,6 @@
 import type { CatalogFunction } from './catalog.ts';
 
-/** The tables that a function names, itself or through functions that it calls. */
+/** Itself or through functions that it calls. */
 export interface NamedTables {
   readonly written: readonly string[];
   readonly read: readonly string[];

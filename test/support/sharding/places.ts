@@ -1,4 +1,4 @@
-/** How the rows of a table are found to belong to an organization: a column, and the table and key to which it leads. */
+/** A column, and the table and key to which it leads. */
 export interface Step {
   readonly column: string;
   readonly to: string;
@@ -75,7 +75,7 @@ export const places: Readonly<Record<string, Place>> = {
   ...by('organization', 'organizations', 'bundled_stacks'),
 };
 
-/** The step of a table to its organization; null if it has none, or its own column. */
+/** Returns null if the table has none, or its own column. */
 export function stepOf(table: string): Step | null {
   const place = places[table];
   return typeof place === 'object' && place.organization !== 'its own column' ? place.organization : null;

@@ -6,7 +6,6 @@ export type Spec = Readonly<Record<string, unknown>>;
 /** ETags of an object, by part. */
 export type Tags = Readonly<Record<string, string | null>>;
 
-/** An object of an organization on the server. */
 export interface PresentObject {
   /** The object's name in paths of the API. */
   readonly object: string;
@@ -31,12 +30,10 @@ export interface Edit {
   readonly name: string;
   readonly from: Spec;
   readonly to: Spec;
-  /** The fields that differ. */
   readonly fields: readonly string[];
   readonly tags: Tags;
 }
 
-/** An object that a document refers to. */
 export interface Reference {
   readonly kind: KindName;
   readonly name: string;
@@ -77,7 +74,6 @@ export interface Kind {
   complete(spec: Spec): Spec;
   /** Identifies an object that no configuration has declared yet. */
   keyOf(name: string, spec: Spec): string;
-  /** Fields that cannot be changed. */
   readonly fixedFields?: readonly string[];
   /** The field that refers to a secret. */
   readonly secretField?: string;
@@ -94,9 +90,7 @@ export interface Kind {
   /** Returns the object's name in paths of the API after the change. */
   change(api: OrganizationApi, edit: Edit): Promise<string>;
   remove(api: OrganizationApi, object: string, tags: Tags): Promise<void>;
-  /**
-   * Makes several changes in one call, all or none; only for a kind whose objects never change. Returns the same results as separate calls.
-   */
+  /** All or none; only for a kind whose objects never change. Returns the same results as separate calls. */
   changeTogether?(api: OrganizationApi, changes: readonly ObjectChange[]): Promise<readonly (string | null)[]>;
 }
 
@@ -118,12 +112,10 @@ export function canonicalText(value: unknown): string {
   );
 }
 
-/** One encoded segment of a path. */
 export function part(name: string): string {
   return encodeURIComponent(name);
 }
 
-/** The given names, sorted, each once. */
 export function sorted(names: readonly string[]): string[] {
   return [...new Set(names)].toSorted();
 }

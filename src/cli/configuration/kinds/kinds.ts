@@ -7,7 +7,6 @@ import { retentionRuleKind, updateRuleKind } from './rule-kinds.ts';
 import { grantKind, teamKind } from './team-kinds.ts';
 import { stackWebhookKind, webhookKind } from './webhook-kind.ts';
 
-/** Every kind of object that a configuration can declare. */
 export const kinds: Readonly<Record<KindName, Kind>> = {
   Organization: organizationKind,
   Quota: quotaKind,

@@ -13,7 +13,7 @@ const bundleIsPassed = sql.fragment`(b.stack_id = c.stack_id and b.changed_at = 
   and (b.stack_version is distinct from s.stack_version or b.tags is distinct from s.tags
     or b.checkpoint_id <> (select u.checkpoint_id from updates u where u.stack_id = s.id and u.stack_version = s.stack_version)))`;
 
-/** Rows that wait for work: deletions, copies, deliveries, claims. */
+/** Deletions, copies, deliveries, claims. */
 export const dueRowChecks: readonly TableCheck[] = [
   {
     name: 'deletions of objects',

@@ -1,7 +1,6 @@
 import { type SqlFragment, sql } from '../../../shared/platform/db/sql.ts';
 import { idTypes, type TableCheck } from './table-check-repository.ts';
 
-/** Organizations, and their permissions and keys. */
 export const organizationChecks: readonly TableCheck[] = [
   {
     name: 'organizations',

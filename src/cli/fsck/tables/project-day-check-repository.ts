@@ -71,7 +71,6 @@ const missing = sql.fragment`
     union all select 0, state_bytes, journal_bytes, event_bytes from stack_storage where organization_id = o.id
     union all select -stacks, -state_bytes, -journal_bytes, -event_bytes from stack_counts where organization_id = o.id) n`;
 
-/** The sums of projects and organizations. */
 export const projectDayChecks: readonly TableCheck[] = [
   {
     name: 'projects with their sums',

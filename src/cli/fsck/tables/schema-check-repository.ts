@@ -20,8 +20,8 @@ interface SequenceGap {
 }
 
 /**
- * Constraints of the schema that a restore or a person may have disabled. Needs a connection without a statement timeout, because each
- * foreign key is one statement. Names in results are quoted if SQL needs it.
+ * A restore or a person may have disabled constraints. Needs a connection without a statement timeout, because each foreign key is one
+ * statement. Names in results are quoted if SQL needs it.
  */
 export function createSchemaCheckRepository(client: pg.Client) {
   const run = async <T extends pg.QueryResultRow>(text: string, values: unknown[] = []): Promise<T[]> =>

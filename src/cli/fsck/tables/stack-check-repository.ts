@@ -39,7 +39,7 @@ const isMiscounted = sql.fragment`
   is distinct from (d.runs, d.failed, d.cancelled, d.waits, d.run_ms, d.waited_ms, d.longest_ms, d.changed)
   or coalesce(c.previews, 0) > d.previews or coalesce(c.failed_previews, 0) > d.failed_previews`;
 
-/** Stacks, and the rows of other tables that are computed from them or refer to them. */
+/** Also the rows of other tables that are computed from stacks or refer to them. */
 export const stackChecks: readonly TableCheck[] = [
   {
     name: 'stacks with their counters and holds',

@@ -6,13 +6,13 @@ import { CheckedRow, problems, type RowPage } from '../row-check-repository.ts';
 interface RowProblem {
   readonly kind: FindingKind;
   readonly when: SqlFragment;
-  /** The statements of a transaction that repair the row with this id, if it is still wrong then; without it, the row is left alone. */
+  /** The statements run in one transaction and repair the row if it is still wrong then; without them, the row is left alone. */
   readonly repair?: (id: string) => readonly SqlFragment[];
 }
 
-/** Invariants of the rows of a table that the schema does not enforce. */
+/** The schema does not enforce these invariants. */
 export interface TableCheck {
-  /** The name under which the report counts the rows. */
+  /** The report counts the rows under this name. */
   readonly name: string;
   readonly from: SqlFragment;
   /** Indexed: rows are read in its order. */
@@ -35,7 +35,7 @@ export const idTypes = {
 export const lockStack = (id: string): SqlFragment =>
   sql.fragment`select 1 from stacks where id = ${id}::uuid for update`;
 
-/** Runs the checks of tables. Each page is one statement, which sees the rows as of one moment. */
+/** Each page is one statement, so a transaction is never seen half. */
 export function createTableCheckRepository(db: Queryable) {
   return {
     page:

@@ -11,7 +11,6 @@ const lacksStatistics = sql.fragment`
   or abs(f.seconds - extract(epoch from u.ended_at - u.started_at)) > 0.001
   or f.organization_id is not null and f.created_at is distinct from u.created_at`;
 
-/** Updates, with their leases, versions, journals, events and statistics. */
 export const updateChecks: readonly TableCheck[] = [
   {
     name: 'updates with their leases, pins and statistics',

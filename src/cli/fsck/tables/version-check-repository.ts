@@ -1,7 +1,6 @@
 import { sql } from '../../../shared/platform/db/sql.ts';
 import { idTypes, type TableCheck } from './table-check-repository.ts';
 
-/** Older versions, and their chunks. */
 export const versionChecks: readonly TableCheck[] = [
   {
     name: 'versions with their chunks',

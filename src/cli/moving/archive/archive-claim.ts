@@ -5,13 +5,13 @@ import type { Folder } from '../../../shared/platform/blobs/folder.ts';
 import { writeJson } from './archive-files.ts';
 import { runFile } from './archive-layout.ts';
 
-/** Time to the first beat, in ms. The time to the next beat doubles, because buckets may keep every version of the file. */
+/** The time to the next beat doubles, because buckets may keep every version of the file. */
 const firstBeatMs = 2_500;
 const maxBeatMs = 15_000;
 /** A run that has not raised its counter for this many of its beats has ended. */
 const staleBeats = 4;
 
-/** Lets one export at a time write to an archive: a file contains its id and a counter, which the export raises while it runs. */
+/** Lets one export at a time write to an archive: a file contains its id and a counter, which it raises while it runs. */
 export class ArchiveClaim {
   readonly #folder: Folder;
   readonly #to: string;

@@ -43,16 +43,13 @@ const defaultPageRows = 50;
 
 type ManifestHead = Omit<Manifest, 'sha256'>;
 
-/** The result of an export to an archive. */
 interface ArchiveResult {
   readonly isComplete: boolean;
   readonly json: Printed<(typeof outputs)['export']>;
   readonly text: string;
 }
 
-/**
- * Exports stacks to an archive; if it has parts of them, only the missing ones. Throws TransferError if the location has another archive.
- */
+/** Adds the missing parts to an archive. Throws TransferError if the location has another archive. */
 export async function exportArchive(call: ArchiveExport): Promise<ArchiveResult> {
   const rows = createArchivedStackRepository(call.context.db);
   // Read before the claim writes a file there.
@@ -128,7 +125,7 @@ async function exportClaimed(call: ArchiveExport, claim: ArchiveClaim): Promise<
   return resultOf(call, { written, missing, kept, added: sumOf(results, ({ added }) => added) }, head.remainder);
 }
 
-/** The archive at the location. Throws TransferError if it belongs to another organization. */
+/** Throws TransferError if the archive belongs to another organization. */
 async function readEarlier(
   { folder, organization, to }: ArchiveExport,
   installation: string,
@@ -190,7 +187,7 @@ function resultOf(
   return { isComplete: written.length === stacks.length, json, text: lines.filter((line) => line !== '').join('\n') };
 }
 
-/** The parts of an organization that an archive does not contain; empty if there are none. */
+/** Empty if the archive contains all of the organization. */
 export function describeRemainder(remainder: Remainder): string {
   const parts = Object.entries(remainder).map(([kind, names]) => `${kind} (${names.join(', ')})`);
   return parts.length === 0 ? '' : `Not in the archive: ${parts.join('; ')}.`;

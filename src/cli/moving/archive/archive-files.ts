@@ -11,13 +11,13 @@ import { inSlices } from '../../../shared/platform/slices/slices.ts';
 import { SourceUnavailableError } from '../service-client.ts';
 import { type ArchivedFile, Manifest, manifestFile } from './archive-layout.ts';
 
-/** A file of the archive is missing or damaged, or belongs elsewhere. No part of its stack is imported. */
+/** Missing, damaged, or belonging elsewhere. No part of its stack is imported. */
 export class ArchiveDamagedError extends SourceUnavailableError {}
 
 /** Maximum size of a file that is read as a whole. */
 const maxBytes = 256 * 1024 * 1024;
 
-/** Writes a file, compressed if its name ends in `.zst`. */
+/** Compressed if the name ends in `.zst`. */
 export async function writeArchived(folder: Folder, name: string, body: AsyncIterable<Buffer>): Promise<ArchivedFile> {
   const hash = createHash('sha256');
   let bytes = 0;
@@ -53,7 +53,7 @@ export async function* readStored(folder: Folder, { bytes, name, sha256 }: Archi
     throw new ArchiveDamagedError(`${name} is damaged, or another file: its SHA-256 is not ${sha256}`);
 }
 
-/** The content of a file. Throws ArchiveDamagedError, at the latest after the last bytes. */
+/** Throws ArchiveDamagedError, at the latest after the last bytes. */
 export async function* readArchived(folder: Folder, file: ArchivedFile): AsyncGenerator<Buffer> {
   const stored = readStored(folder, file);
   try {
@@ -83,7 +83,7 @@ export async function readUnchecked<Schema extends TSchema>(
   return file && parse(name, await textOf(name, file), schema);
 }
 
-/** A description of the current file; null if it does not exist. */
+/** Returns null if the file does not exist. */
 export async function describeStored(folder: Folder, name: string): Promise<ArchivedFile | null> {
   const file = await folder.open(name);
   if (file === null) return null;
@@ -96,7 +96,7 @@ export async function describeStored(folder: Folder, name: string): Promise<Arch
   return { name, sha256: hash.digest('hex'), bytes };
 }
 
-/** The manifest of the archive; null if the folder is no archive. Throws ArchiveDamagedError. */
+/** Returns null if the folder is no archive. Throws ArchiveDamagedError. */
 export async function readManifest(folder: Folder): Promise<Manifest | null> {
   const manifest = await readUnchecked(folder, manifestFile, Manifest);
   if (manifest === null) return null;

@@ -8,20 +8,18 @@ import type { EncryptedKey } from './archive-layout.ts';
 
 const keyBytes = 32;
 
-/** The protection of an archive's keys. */
 export interface ArchiveProtection {
   readonly recipients: readonly string[];
   readonly passphrase: string | null;
 }
 
-/** The means to open an archive's keys. */
 export interface ArchiveAccess {
   /** The text of a file of age identities. */
   readonly identities: string | null;
   readonly passphrase: string | null;
 }
 
-/** Encrypts secrets of an archive. The context is the id of their stack in the archive, so that no secret can be moved to another stack. */
+/** The context is the id of the stack in the archive, so that no secret can be moved to another stack. */
 export class ArchiveKey {
   readonly id: string;
   readonly #bytes: Buffer;
@@ -35,15 +33,15 @@ export class ArchiveKey {
     return encryptWith(this.#bytes, plaintext, Buffer.from(stackId)).toString('base64');
   }
 
-  /** Null if the secret was encrypted with another key, or for another stack. */
+  /** Returns null if the secret was encrypted with another key, or for another stack. */
   decrypt(stackId: string, ciphertext: string): Buffer | null {
     return decryptWith(this.#bytes, Buffer.from(ciphertext, 'base64'), Buffer.from(stackId));
   }
 }
 
 /**
- * The key for an export: the key of the archive if the passphrase opens it, otherwise a new one. Throws TransferError without protection,
- * or if the archive has another protection.
+ * The key of the archive if the passphrase opens it, otherwise a new one. Throws TransferError without protection, or if the archive has
+ * another protection.
  */
 export async function keyForExport(
   known: readonly EncryptedKey[],

@@ -7,7 +7,6 @@ export const manifestFile = 'holdfast-archive.json';
 /** Exists while an export writes to the archive. */
 export const runFile = 'holdfast-archive-run.json';
 
-/** The folder with all files of stacks. */
 export const stacksFolder = 'stacks/';
 
 export const archiveFormat = 1;
@@ -18,7 +17,6 @@ const Id = Type.String({ pattern: `^${uuid}$` });
 const Name = Type.String({ pattern: '^[^\\u0000]*$' });
 const Version = Type.Integer({ minimum: 0, maximum: 2 ** 31 - 1 });
 
-/** A stored file. */
 const ArchivedFile = Type.Object({
   name: Type.String({ pattern: `^${stacksFolder}${uuid}/[0-9a-z-]+(\\.[a-z]+)+$` }),
   sha256: Type.String(),
@@ -26,7 +24,7 @@ const ArchivedFile = Type.Object({
 });
 export type ArchivedFile = Static<typeof ArchivedFile>;
 
-/** A key that encrypts secrets of the archive. The key is encrypted for age recipients, or for a passphrase if it has a salt. */
+/** Encrypted for age recipients, or for a passphrase if it has a salt. */
 const EncryptedKey = Type.Object({
   id: Type.String(),
   recipients: Type.Array(Type.String()),
@@ -54,7 +52,7 @@ export const ManifestStack = Type.Object({
 });
 export type ManifestStack = Static<typeof ManifestStack>;
 
-/** The objects of an organization besides its stacks, by name. None of them is in the archive. */
+/** By name. None of these objects of an organization is in the archive. */
 const Remainder = Type.Record(Type.String(), Type.Array(Type.String()));
 export type Remainder = Static<typeof Remainder>;
 
@@ -80,7 +78,6 @@ export type Manifest = Static<typeof Manifest>;
 const Page = Type.Object({ ...ArchivedFile.properties, ...Counts.properties });
 export type ArchivePage = Static<typeof Page>;
 
-/** All parts of a stack in an archive. */
 export const StackIndex = Type.Object({
   id: Id,
   project: Type.String(),
@@ -133,12 +130,11 @@ export const PageContent = Type.Object({
   key: Type.Optional(Type.String()),
 });
 
-/** The index file of a stack. */
 export function indexFile(stackId: string): string {
   return `${stacksFolder}${stackId}/stack.json`;
 }
 
-/** The file of a page of updates that begins with this one. */
+/** The page begins with this update. */
 export function pageFile(stackId: string, of: 'versions' | 'previews', at: number): string {
   return `${stacksFolder}${stackId}/${of}-${String(at).padStart(6, '0')}.json.zst`;
 }

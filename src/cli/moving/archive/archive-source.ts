@@ -29,7 +29,6 @@ import {
 import { readArchivedEvents } from './archived-events.ts';
 import { infoOf } from './archived-info.ts';
 
-/** The stacks of an archive that `holdfast export --archive` has written. */
 export class ArchiveSource implements MovingSource {
   readonly location: string;
   readonly #folder: Folder;

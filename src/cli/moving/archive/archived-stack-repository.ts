@@ -17,7 +17,6 @@ const UpdateRow = Type.Object({
   /** Whether retention has deleted the state and the events. */
   ...{ isStateDeleted: Type.Boolean(), areEventsDeleted: Type.Boolean() },
 });
-/** An ended update. */
 export type ArchivedUpdateRow = Row<typeof UpdateRow>;
 
 const NameRow = Type.Object({ project: Type.String(), stack: Type.String() });
@@ -25,7 +24,7 @@ const CountRow = Type.Object({ count: Type.Integer() });
 const IdRow = Type.Object({ id: Type.String() });
 const RemainderRow = Type.Object({ kind: Type.String(), names: Type.Array(Type.String()) });
 
-/** The data of stacks for an archive, without their states and events. */
+/** The rows contain no states and no events. */
 export function createArchivedStackRepository(db: Queryable) {
   const columns = sql.fragment`
     ${movedVersionColumns}, u.id, u.number, u.base_stack_version as "baseVersion", u.end_reason as "endReason", a.login as "requestedBy",
@@ -48,14 +47,14 @@ export function createArchivedStackRepository(db: Queryable) {
           and u.status in ('succeeded', 'failed', 'cancelled')
         order by u.number limit ${limit}`),
 
-    /** The id of the update with this version; null if it does not exist. */
+    /** Returns null if the version does not exist. */
     findVersion: async (stackId: string, stackVersion: number): Promise<string | null> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* archivedStacks.findVersion */ select id from updates where stack_id = ${stackId} and stack_version = ${stackVersion}`);
       return row?.id ?? null;
     },
 
-    /** Number of ended updates with a version of these stacks. */
+    /** Counts only ended updates with a version. */
     countVersions: async (stackIds: readonly string[]): Promise<number> => {
       const row = await db.one(sql.rows(CountRow)`
         /* archivedStacks.countVersions */
@@ -75,7 +74,7 @@ export function createArchivedStackRepository(db: Queryable) {
       return row.id;
     },
 
-    /** The names of an organization's objects besides stacks, by kind. */
+    /** The names of other objects, by kind. */
     listRemainder: async (organizationId: string): Promise<Remainder> => {
       const rows = await db.any(sql.rows(RemainderRow)`
         /* archivedStacks.listRemainder */

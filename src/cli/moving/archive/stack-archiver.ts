@@ -38,19 +38,17 @@ interface ArchiverParts {
   readonly claim: ArchiveClaim;
   /** The operator who exports, for the audit log. */
   readonly source: AuditSource;
-  /** The location, for the audit log. */
+  /** For the audit log. */
   readonly to: string;
   readonly onVersion: (count: number) => void;
-  /** Number of updates in a page. */
   readonly pageRows: number;
 }
 
-/** The current content of the archive for a stack. */
 export interface ArchivedStack {
   readonly index: ArchivedFile;
   readonly counts: ArchiveCounts;
   readonly notes: readonly string[];
-  /** Number of versions that this export has added. */
+  /** Versions that this export has added. */
   readonly added: number;
 }
 
@@ -63,8 +61,8 @@ interface WrittenState {
 const without = (fault: string | null): WrittenState => ({ file: null, fault, warning: null });
 
 /**
- * Writes all missing parts of a stack to the archive. Pages are added, and the index that lists them is replaced after each page, so an
- * interrupted export continues where it was.
+ * Writes all missing parts of a stack. Pages are added, and the index that lists them is replaced after each page, so an interrupted export
+ * continues where it was.
  */
 export class StackArchiver {
   readonly #parts: ArchiverParts;
@@ -80,7 +78,7 @@ export class StackArchiver {
     this.#stack = stack;
   }
 
-  /** The content of the archive according to the last written index; null if none was written. */
+  /** According to the last written index; null if none was written. */
   get latest(): ArchivedStack | null {
     return this.#latest;
   }

@@ -5,7 +5,7 @@ import { type ArchivePage, indexFile, PageContent, StackIndex } from './archive-
 import { createArchivedStackRepository } from './archived-stack-repository.ts';
 import { findLacks } from './unreadable-parts.ts';
 
-/** The content of an archive for a stack, to which an export adds. */
+/** The export adds to this content. */
 export interface Written {
   readonly versions: ArchivePage[];
   readonly previews: ArchivePage[];

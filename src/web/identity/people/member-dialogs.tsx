@@ -38,7 +38,6 @@ interface NewMemberProps {
   readonly onClose: () => void;
 }
 
-/** Asks for a login and a role. */
 function NewMemberDialog({ action, description, hint, onClose, onSubmit, sending, title }: NewMemberProps) {
   const [login, setLogin] = useState('');
   const [role, setRole] = useState<Role>('member');
@@ -151,7 +150,7 @@ export function ChangeRoleDialog({ member, onClose, organization }: MemberDialog
   );
 }
 
-/** The current role. Rejects if there is no such member. */
+/** Rejects if there is no such member. */
 async function readRole(organization: string, login: string): Promise<{ readonly role: Role }> {
   const { items } = await apiClient.members.list.query({ organization, text: login, limit: maxFound });
   const found = items.find((each) => each.login === login);

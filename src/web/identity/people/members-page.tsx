@@ -32,7 +32,6 @@ const route = getRouteApi('/$organization/~/members');
 
 type Asked = { readonly what: 'add' | 'invite' } | { readonly what: 'role' | 'remove'; readonly member: MemberItem };
 
-/** The members of the organization. */
 export function MembersPage() {
   const { organization } = route.useParams();
   const search = route.useSearch();

@@ -13,7 +13,6 @@ import { teamDialogTexts } from '../texts.tsx';
 interface DialogProps {
   readonly organization: string;
   readonly team: string;
-  /** Whether a configuration declares the team. */
   readonly isManaged: boolean;
   readonly onClose: () => void;
 }
@@ -70,7 +69,7 @@ export function DeleteTeamDialog({
   const navigate = useNavigate();
   const { dialog, item } = useRemoval({ item: shown, read: () => apiClient.teams.get.query({ organization, team }) });
   const remove = useMutation(
-    // Refreshes only the list: the queries of this page would fail once the team is gone.
+    // Only the list: the queries of this page would fail once the team is gone.
     trpc.teams.delete.mutationOptions({ onSuccess: () => refresh(trpc.teams.list.pathKey()) }),
   );
   const leave = async (): Promise<void> => {

@@ -27,7 +27,6 @@ type Asked =
   | { readonly what: 'edit' | 'delete' | 'add' }
   | { readonly what: 'admin' | 'remove'; readonly member: TeamMemberItem };
 
-/** One team: its members, grants and tokens. */
 export function TeamPage() {
   const { organization, team: name } = route.useParams();
   const managesAll = useMayManage(organization);

@@ -24,7 +24,6 @@ import { teamsTexts } from '../texts.tsx';
 
 const route = getRouteApi('/$organization/~/teams');
 
-/** The teams of the organization. */
 export function TeamsPage() {
   const { organization } = route.useParams();
   const { text } = route.useSearch();

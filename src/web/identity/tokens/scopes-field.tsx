@@ -6,7 +6,6 @@ import { TextField } from '../../platform/ui/field.tsx';
 import { scopeTexts } from '../texts.tsx';
 import { newScope, type Scope, withoutScope } from './scopes.ts';
 
-/** Chooses the permissions of a token, and the stacks they apply to. */
 export function ScopesField({
   onChange,
   scopes,

@@ -11,7 +11,7 @@ export function areWhole(scopes: readonly Scope[]): boolean {
   return scopes.length > 0 && scopes.every(({ permissions, stacks }) => stacks.trim() !== '' && permissions.length > 0);
 }
 
-/** Removes a scope by its position, because scopes may be equal. */
+/** Scopes may be equal, so their position counts. */
 export function withoutScope(scopes: readonly Scope[], at: number): readonly Scope[] {
   return scopes.filter((_, index) => index !== at);
 }

@@ -36,10 +36,10 @@ interface Request {
   readonly scopes?: { readonly permissions: string[]; readonly stacks: string }[];
 }
 
-/** Creates a token for an owner. Only the dialog keeps the response. */
+/** Only the dialog keeps the response. */
 function useCreation(owner: TokenOwner, onMade: (value: string) => void) {
   const options = {
-    // The response contains the value of the token: no cache may keep it.
+    // The response contains the token's value: no cache may keep it.
     gcTime: 0,
     onSuccess: ({ value }: { readonly value: string }) => {
       onMade(value);
@@ -153,7 +153,7 @@ export function CreateTokenDialog({ onClose, owner }: DialogProps) {
   );
 }
 
-/** The value of a new token, which is shown only here and only once. `note`: what happens to the previous value. */
+/** The value is shown only here and only once. `note` says what happens to the previous value. */
 function TokenValue({
   note,
   onClose,
@@ -192,12 +192,11 @@ function nameOf({ description, name }: TokenItem): string {
   return name ?? (description || tokenDialogTexts.thisToken);
 }
 
-/** Gives a token another value. */
 export function RotateTokenDialog({ onClose, owner, token }: DialogProps & { readonly token: TokenItem }) {
   const [overlap, setOverlap] = useState('86400');
   const [made, setMade] = useState<{ readonly value: string; readonly previousUntil: string | null } | null>(null);
   const options = {
-    // The response contains the value of the token: no cache may keep it.
+    // The response contains the token's value: no cache may keep it.
     gcTime: 0,
     onSuccess: (rotated: { readonly value: string; readonly previousUntil: string | null }) => {
       setMade(rotated);

@@ -12,7 +12,7 @@ const lives = [
 ] as const;
 const defaultDays = 90;
 
-/** The lifetimes to choose from: if the organization has a maximum, the shorter ones and the maximum; otherwise all, and no expiry. */
+/** If the organization has a maximum, the shorter lifetimes and the maximum; otherwise all, and no expiry. */
 export function lifetimesWithin(maxSeconds: number | null): readonly (readonly [string, string])[] {
   if (maxSeconds === null) return [...lives, ['0', lifetimeTexts.never]];
   const most = Math.floor(maxSeconds / daySeconds);
@@ -21,12 +21,12 @@ export function lifetimesWithin(maxSeconds: number | null): readonly (readonly [
   return [...shorter, ['0', most >= 1 ? lifetimeTexts.longest(most) : lifetimeTexts.longestAllowed]];
 }
 
-/** The initial number of days: 90, or fewer if that is not allowed. */
+/** 90 days, or fewer if 90 are not allowed. */
 export function usualDays(maxSeconds: number | null): string {
   return maxSeconds !== null && maxSeconds / daySeconds <= defaultDays ? '0' : String(defaultDays);
 }
 
-/** The maximum lifetime of a new token; null: no limit; undefined until it is known. */
+/** Null: no limit; undefined until it is known. */
 export function useMaxSeconds(owner: TokenOwner): number | null | undefined {
   const { of, ...names } = owner;
   const options = { retry: false };

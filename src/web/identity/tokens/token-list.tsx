@@ -31,7 +31,6 @@ export function TokenList({
   showsRuns = false,
 }: {
   readonly owner: TokenOwner;
-  /** Also lists tokens of CI runs, with a switch for them. */
   readonly showsRuns?: boolean;
   readonly onShowRuns?: (shows: boolean) => void;
 }) {

@@ -8,7 +8,7 @@ import { TokenList } from './token-list.tsx';
 
 const route = getRouteApi('/$organization/~/tokens');
 
-/** Tokens of the organization, for its admins, and the user's own tokens. */
+/** The organization's tokens are for its admins. */
 export function TokensPage() {
   const { organization } = route.useParams();
   const search = route.useSearch();

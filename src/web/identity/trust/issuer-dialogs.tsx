@@ -29,7 +29,7 @@ function draftOf(issuer: EditedIssuer | null) {
   };
 }
 
-/** `issuer`: the issuer to edit, or null for a new one. */
+/** `issuer` is null for a new one. */
 export function IssuerDialog({ issuer, onClose, organization }: DialogProps & { readonly issuer: IssuerItem | null }) {
   const {
     base,

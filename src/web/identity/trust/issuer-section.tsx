@@ -25,7 +25,6 @@ type Asked =
   | { readonly what: 'edit' | 'delete' | 'add' }
   | { readonly what: 'policy' | 'drop'; readonly policy: Policy };
 
-/** An issuer with its policies. */
 export function IssuerSection({
   issuer,
   organization,
@@ -156,7 +155,7 @@ function given({ isAdmin, owner, tokenType }: Policy): string {
   return issuerTexts.organizationToken(isAdmin);
 }
 
-/** Removes a policy as it is shown. If another user has edited the policy, it counts as a different one and is kept. */
+/** If another user has edited the policy, it counts as a different one and is kept. */
 function DropPolicyDialog({
   details,
   onClose,

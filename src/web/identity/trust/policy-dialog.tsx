@@ -22,10 +22,7 @@ const kinds = [
 ] as const;
 const deniedKinds = [['any', policyDialogTexts.anyToken], ...kinds] as const;
 
-/**
- * Adds a policy at the end, or edits one in place. If another user has changed or removed it meanwhile, it counts as a different policy,
- * and the draft is added as a new one.
- */
+/** If another user has changed or removed the policy meanwhile, it counts as a different policy, and the draft is added as a new one. */
 export function PolicyDialog({
   details,
   onClose,
@@ -34,7 +31,7 @@ export function PolicyDialog({
 }: {
   readonly organization: string;
   readonly details: IssuerDetails;
-  /** The policy to edit, or null for a new one. */
+  /** Null for a new policy. */
   readonly policy: Policy | null;
   readonly onClose: () => void;
 }) {

@@ -3,7 +3,7 @@ import type { Scope } from '../tokens/scopes.ts';
 
 export type Policy = IssuerDetails['policies'][number];
 
-/** A policy as the form edits it: the patterns of a rule are lines of text. */
+/** The patterns of a rule are lines of text. */
 export interface PolicyDraft {
   readonly decision: 'allow' | 'deny';
   readonly tokenType: string;
@@ -52,7 +52,6 @@ function linesOf(text: string): string[] {
     .filter((line) => line !== '');
 }
 
-/** Whether a draft is complete enough to be sent to the server. */
 export function isReady({ life, rules }: PolicyDraft): boolean {
   return (
     /^\d*$/.test(life) &&
@@ -61,7 +60,6 @@ export function isReady({ life, rules }: PolicyDraft): boolean {
   );
 }
 
-/** The request body for a policy. */
 export function toSent(policy: Policy) {
   const { decision, isAdmin, maxSeconds, owner, rules, scopes, tokenType } = policy;
   return {
@@ -77,7 +75,6 @@ export function toSent(policy: Policy) {
   };
 }
 
-/** The request body for a draft. */
 export function draftToSent({ decision, isAdmin, life, owner, rules, scopes, tokenType }: PolicyDraft) {
   const isAllowed = decision === 'allow';
   const hasOwner = (tokenType === 'team' || tokenType === 'personal') && owner.trim() !== '';

@@ -16,7 +16,6 @@ import { IssuerSection } from './issuer-section.tsx';
 const route = getRouteApi('/$organization/~/trust-policies');
 const pageSize = 20;
 
-/** The trusted CI systems, and the tokens their runs get. */
 export function TrustPoliciesPage() {
   const { organization } = route.useParams();
   const [isAdding, setIsAdding] = useState(false);

@@ -8,7 +8,6 @@ import { Skeleton } from '../ui/skeleton.tsx';
 import { useMe } from './me.ts';
 import { aboutTexts } from './texts.tsx';
 
-/** The version of this server, and how programs reach it. */
 export function AboutPage() {
   const me = useMe();
   useEffect(() => {

@@ -1,10 +1,10 @@
 import { TRPCClientError } from '@trpc/client';
 import { proxyTexts } from '../texts.tsx';
 
-/** A throttled read is retried after the time that the server requests, in seconds, up to this maximum. */
+/** A throttled read is retried after the seconds that the server requests, up to this maximum. */
 const maxWaitSeconds = 10;
 const maxAttempts = 3;
-/** Reads that still fail are retried automatically at this interval. */
+/** After its attempts, a failed read is repeated at this interval. */
 const repeatSeconds = 10;
 
 interface ErrorData {
@@ -14,28 +14,24 @@ interface ErrorData {
   readonly span?: { readonly start: number; readonly end: number } | null;
 }
 
-/** The server's details of an error. Null: no procedure has answered. */
+/** Null: no procedure has answered. */
 function dataOf(error: unknown): ErrorData | null {
   if (!(error instanceof TRPCClientError)) return null;
   const data: unknown = error.data;
   return typeof data === 'object' ? data : null;
 }
 
-/**
- * Whether an error came from a procedure, and its code. Null: the server was not reached. A server of another release lacks only the
- * procedure.
- */
+/** Null: the server was not reached. A server of another release lacks only the procedure. */
 export function errorCode(error: unknown): string | null {
   const data = dataOf(error);
   return data?.kind === 'other-release' ? 'SERVICE_UNAVAILABLE' : (data?.code ?? null);
 }
 
-/** Whether no server has answered. */
 export function isUnreached(error: unknown): boolean {
   return error instanceof TRPCClientError && errorCode(error) === null;
 }
 
-/** A proxy has answered in place of the server, for example with an HTML page. */
+/** The answer may be an HTML page, for example. */
 export class ProxyAnswerError extends Error {
   override readonly name = 'ProxyAnswerError';
   constructor(status: number) {
@@ -43,33 +39,31 @@ export class ProxyAnswerError extends Error {
   }
 }
 
-/** The answer of a proxy in place of the server; null if the server answered. */
+/** Returns null if the server answered. */
 export function proxyAnswer(error: unknown): string | null {
   return error instanceof TRPCClientError && error.cause instanceof ProxyAnswerError ? error.cause.message : null;
 }
 
-/** Whether another user has changed the item in the meantime. */
 export function isEditConflict(error: unknown): boolean {
   return dataOf(error)?.kind === 'edit-conflict';
 }
 
-/** Whether a rule about retention has deleted the data of an existing item. */
 export function isDeletedByRule(error: unknown): boolean {
   return ['state-deleted', 'events-deleted'].includes(dataOf(error)?.kind ?? '');
 }
 
-/** Whether the data is gone, or no longer visible to this user: a page must stop showing it. */
+/** A page must stop showing data that is gone, or no longer visible to this user. */
 export function isGone(error: unknown): boolean {
   const code = errorCode(error);
   return code === 'NOT_FOUND' || code === 'FORBIDDEN';
 }
 
-/** The position of an error in a query, in characters from 0. */
+/** Positions are in characters of the query, from 0. */
 export function errorSpan(error: unknown): { readonly start: number; readonly end: number } | null {
   return dataOf(error)?.span ?? null;
 }
 
-/** Whether a failed read is retried. Retries do not help against a refusal, unless it is temporary. */
+/** Retries do not help against a refusal, unless it is temporary. */
 export function mayRetry(failures: number, error: unknown): boolean {
   if (failures >= maxAttempts) return false;
   const code = errorCode(error);

@@ -8,7 +8,7 @@ import { useMe } from './me.ts';
 /** Without it, each part of the page's path would count as the current page. */
 const exact = { activeOptions: { exact: true } } as const;
 
-/** The parts of the page's path, each a link. The page's own title repeats the last part. */
+/** The page's own title repeats the last part. */
 export function Breadcrumb() {
   const { organization, project, run, stack, team, updateId, version, webhook } = useParams({ strict: false });
   // A path without a page, such as "/acme/~/nowhere", looks like the path of a stack.

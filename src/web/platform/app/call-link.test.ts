@@ -5,7 +5,6 @@ import type { AppRouter } from './procedure-types.ts';
 
 const stack = { organization: 'acme', project: 'web', stack: 'prod' };
 
-/** A client, and what it has sent: method, procedures and body. */
 function recording() {
   const sent: { readonly method: string; readonly names: string; readonly body: unknown; readonly signal: unknown }[] =
     [];

@@ -9,9 +9,9 @@ const maxUrlLength = 4_000;
 const maxInputLength = 3_500;
 
 /**
- * Groups of queries that read a whole state: a group shares a request. Not with other queries, whose answers would wait for them; and the
- * server could not stop when nobody waits for the state any more. Not one request each: the server reads only a few states at a time for a
- * user, and one for a request.
+ * A group of queries that read a whole state shares a request. Other queries would have to wait for it, and the server could not stop when
+ * nobody waits for the state any more. With a request each, the queries would wait for each other: the server reads only a few states at a
+ * time for a user, and one for a request.
  */
 const sharedReads = [
   ['stacks.get', 'stacks.pending'],
@@ -26,7 +26,7 @@ const loneReads = [
 ] as const;
 export const stateReads: ReadonlySet<string> = new Set([...sharedReads.flat(), ...loneReads]);
 
-/** Sends simultaneous calls as one request, except reads of states and calls whose input is too long for a URL. */
+/** Simultaneous calls share one request, except reads of states and calls whose input is too long for a URL. */
 export function callLink(fetch: NonNullable<BatchOptions['fetch']>): TRPCLink<AppRouter> {
   const options = { url: '/trpc', fetch, maxURLLength: maxUrlLength };
   return (runtime) => {

@@ -3,7 +3,7 @@ export const maxCharacters = 600;
 /** Context shown before and after a change, in characters. */
 const around = 60;
 
-/** The shown parts of two sides of a text. A long text begins shortly before the first difference and ends shortly after the last one. */
+/** A long text begins shortly before the first difference and ends shortly after the last one. */
 export function changedTexts(before: string, after: string): readonly [string, string] {
   if (before.length <= maxCharacters && after.length <= maxCharacters) return [before, after];
   const shorter = Math.min(before.length, after.length);
@@ -25,7 +25,6 @@ export function partOf(text: string, from: number, to: number): string {
   return `${start > 0 ? '…' : ''}${text.slice(start, end)}${end < text.length ? '…' : ''}`;
 }
 
-/** Whether the position is between the two halves of a surrogate pair. */
 function isWithinCharacter(text: string, at: number): boolean {
   return at > 0 && at < text.length && /^[\uDC00-\uDFFF]/.test(text.charAt(at));
 }

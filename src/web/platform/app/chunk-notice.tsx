@@ -14,12 +14,11 @@ const answerMs = 5_000;
 /** Some browsers remember that a file could not be loaded, and do not request it again until the page is reloaded. */
 const maxRetries = 3;
 
-/** The server's answer about its build of the web UI. */
 type Server = 'away' | 'same-build' | 'other-build';
 /** `stuck`: the server has the part, but retries do not load it. */
 type Cause = Server | 'stuck';
 
-/** Says that a page or a part of it could not be loaded. The shown content stays, and is never reloaded without need. */
+/** The shown content stays, and is never reloaded without need. */
 export function ChunkNotice({ router }: { readonly router: AnyRouter }) {
   const missing = useMissingChunks();
   const isNavigating = useRouterState({ router, select: ({ status }) => status === 'pending' });

@@ -17,7 +17,7 @@ export type ProjectOrder = (typeof projectOrders)[number];
 
 const maxChars = 200;
 
-/** Reads the search of the page. Invalid parameters are dropped. */
+/** Drops invalid parameters. */
 export function parseCiSearch(search: Readonly<Record<string, unknown>>): CiSearch {
   const text = (value: unknown): string | undefined =>
     typeof value === 'string' && value !== '' && value.length <= maxChars ? value : undefined;

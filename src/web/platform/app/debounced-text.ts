@@ -2,8 +2,8 @@ import { type RefObject, useEffect, useRef, useState } from 'react';
 import { hasPopup, isTyping } from './is-typing.ts';
 
 /**
- * Text of a field that is applied once the user pauses for `pauseMs`. `value`: the trimmed text in the URL. The field follows if the URL
- * changes by other means, such as "back". `read`: returns the part of the field's text to apply.
+ * Text of a field that is applied once the user pauses for `pauseMs`. `value` is the trimmed text in the URL; the field follows if the URL
+ * changes by other means, such as "back". `read` returns the part of the field's text to apply.
  */
 export function useDebouncedText(
   value: string,

@@ -5,7 +5,7 @@ export function isTyping(target: EventTarget | null): boolean {
   );
 }
 
-/** Whether a dialog or a menu is open, so that keys must not act on the page behind it. */
+/** Keys must not act on the page behind a dialog or a menu. */
 export function hasPopup(): boolean {
   return document.querySelector('[role=dialog],[role=menu]') !== null;
 }

@@ -6,16 +6,14 @@ interface ListQuery extends NextPageQuery {
   readonly data: unknown;
 }
 
-/** Whether the loaded part of the lists has never contained the linked item: an item that users see disappear is not missing. */
+/** An item that users see disappear from the loaded part of the lists is not missing. */
 export function useIsUnseen(id: string | undefined, isFound: boolean, ...lists: readonly ListQuery[]): boolean {
   const seen = useRef<string>(undefined);
   if (isFound) seen.current = id;
   return id !== undefined && seen.current !== id && lists.every(({ data }) => data !== undefined);
 }
 
-/**
- * Loads lists until one contains the unseen item, if it exists: `item` was read by its name alone. Returns whether the item does not exist.
- */
+/** Loads lists until one contains the unseen item, if it exists: `item` was read by its name alone. */
 export function useIsMissing(
   isUnseen: boolean,
   item: { readonly data: unknown; readonly error: unknown },

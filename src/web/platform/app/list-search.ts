@@ -28,7 +28,7 @@ export function parseMemberSearch(search: Search): MemberSearch {
 
 /** The URL search of the lists of tokens. */
 export interface TokenSearch {
-  /** The owner; by default the organization, if the user may see its tokens. */
+  /** By default the organization, if the user may see its tokens. */
   readonly of?: 'me' | undefined;
   /** Also tokens of CI runs. */
   readonly runs?: '1' | undefined;
@@ -38,7 +38,6 @@ export function parseTokenSearch(search: Search): TokenSearch {
   return { of: search['of'] === 'me' ? 'me' : undefined, runs: search['runs'] === '1' ? '1' : undefined };
 }
 
-/** Filters of the audit log. */
 export interface AuditSearch {
   readonly action?: string | undefined;
   readonly actor?: string | undefined;

@@ -2,8 +2,8 @@ import { ListSearch } from '../ui/list-bar.tsx';
 import { useDebouncedText } from './debounced-text.ts';
 
 /**
- * A text filter of a list, whose text is put into the URL once the user pauses. If the field took its value from the URL, each navigation
- * would reset it, move the caret and end compositions of input methods.
+ * The text is put into the URL once the user pauses. If the field took its value from the URL, each navigation would reset it, move the
+ * caret and end compositions of input methods.
  */
 export function ListTextFilter({
   label,

@@ -1,7 +1,7 @@
 import { diffJson, isEqual } from '../ui/json-diff.ts';
 import { nameInUrn } from './resource-name.ts';
 
-/** A property that differs. Null: it is missing on that side. */
+/** Null: the property is missing on that side. */
 export interface ListedPath {
   readonly path: string;
   readonly before?: unknown;
@@ -13,8 +13,8 @@ export interface ListedPath {
 const maxInText = 50;
 
 /**
- * The relevant parts of the differing properties: JSON documents in strings are compared inside, providers have their short names, and
- * outputs that only repeat the change of their input are shown with it.
+ * JSON documents in strings are compared inside, providers have their short names, and outputs that only repeat the change of their input
+ * are shown with it.
  */
 export function listPaths(paths: readonly ListedPath[]): ListedPath[] {
   const inputs = new Map(paths.filter(({ path }) => path.startsWith('inputs.')).map((each) => [each.path, each]));
@@ -44,7 +44,7 @@ function insideOf({ after, before, path }: ListedPath): ListedPath[] {
   }));
 }
 
-/** Joins a path and a path inside a document: `a` and `[0].b` become `a[0].b`, as the CLI shows documents in strings. */
+/** `a` and `[0].b` become `a[0].b`, as the CLI shows documents in strings. */
 function joinInside(path: string, inside: string): string {
   return inside === '' || inside.startsWith('[') ? `${path}${inside}` : `${path}.${inside}`;
 }

@@ -10,7 +10,6 @@ afterEach(() => {
   jest.useRealTimers();
 });
 
-/** Streams as they are opened, and followers with what they were told last. */
 class Tab {
   readonly streams: { topics: string[]; listener: Listener; isOpen: boolean }[] = [];
   readonly live = new Map<string, boolean>();

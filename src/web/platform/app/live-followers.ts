@@ -1,4 +1,4 @@
-/** A notification to a page: something has changed, and the page reloads its data. */
+/** Something has changed, and the page reloads its data. */
 export interface LiveMessage {
   readonly topic: string | null;
   readonly kind: string;
@@ -29,20 +29,20 @@ interface Listener {
   readonly onConnected: () => void;
   /** The connection was cut: the browser tries to reconnect. */
   readonly onCut: () => void;
-  /** The stream has ended. `afterMs`: when the server allows another one; false: the server refuses it. */
+  /** `afterMs` is when the server allows another stream; false: the server refuses it. */
   readonly onEnd: (afterMs: number | false) => void;
 }
 
 /** Opens a stream; returns a function that ends it. */
 type OpenStream = (topics: string[], listener: Listener) => () => void;
 
-/** The followers of topics in this tab: all its pages share one stream. */
+/** All pages of this tab share one stream. */
 export class LiveFollowers {
   readonly #open: OpenStream;
   readonly #followers = new Map<string, Set<Follower>>();
   #stream: { readonly topics: readonly string[]; hasBegun: boolean; isLive: boolean; stop: () => void } | null = null;
   #timer: ReturnType<typeof setTimeout> | undefined;
-  /** Topics that were refused without a message, and the number of refusals in a row. */
+  /** Topics that were refused without a message, and the refusals in a row. */
   #refused = { topics: '', count: 0 };
   #isNeeded = true;
   /** Called when the stream begins. */
@@ -64,7 +64,7 @@ export class LiveFollowers {
     };
   }
 
-  /** Whether a user sees the tab, or is notified by it. A new stream covers missed changes: `ready` makes pages read anew. */
+  /** A tab is needed if a user sees it, or is notified by it. A new stream covers missed changes: `ready` makes pages read anew. */
   setNeeded(isNeeded: boolean): void {
     if (isNeeded === this.#isNeeded) return;
     this.#isNeeded = isNeeded;

@@ -55,10 +55,7 @@ export function keepNotified(): () => void {
   return () => left.abort();
 }
 
-/**
- * Calls `onMessage` when a topic changes: `stack:acme/web/prod`, `update:<id>`, `organization:acme`. Returns whether the stream works;
- * otherwise, pages poll.
- */
+/** Topics: `stack:acme/web/prod`, `update:<id>`, `organization:acme`. Returns whether the stream works; otherwise, pages poll. */
 export function useLive(topic: string | null, onMessage: (message: LiveMessage) => void): boolean {
   const [isLive, setIsLive] = useState(false);
   const newest = useRef(onMessage);

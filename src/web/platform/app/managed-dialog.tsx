@@ -11,20 +11,17 @@ import type { Declaration } from './procedure-types.ts';
 import { managedTexts } from './texts.tsx';
 import { trpc } from './trpc.ts';
 
-/** An object that a configuration may declare, as its record names it. */
+/** As the record of the configuration names it. */
 export interface ManagedObject {
   readonly organization: string;
   readonly kind: ManagedKind;
   /** Null: a new object, which replaces none. */
   readonly object: string | null;
-  /** The object is known to be declared: users who are not admins do not learn the place of the declaration. */
+  /** Users who are not admins do not learn the place of the declaration. */
   readonly isManaged?: boolean;
 }
 
-/**
- * A dialog that changes an object. If a configuration declares the object, or may declare it, the dialog says so, and continues only after
- * a confirmation.
- */
+/** If a configuration declares the object, or may declare it, the dialog says so, and continues only after a confirmation. */
 export function ManagedDialog({
   children,
   isReady = true,

@@ -5,7 +5,6 @@ import { trpc } from './trpc.ts';
 
 const staleMs = 60_000;
 
-/** Kinds of declared objects that pages show. */
 type MarkedKind =
   | 'Organization'
   | 'Member'
@@ -35,7 +34,7 @@ export function ManagedMark({
   return useIsManaged({ organization, kind, object }) ? <ManagedBadge /> : null;
 }
 
-/** Whether a configuration declares an object; undefined: unknown, or hidden from this user. */
+/** Undefined: unknown, or hidden from this user. */
 function useIsManaged({
   kind,
   object,

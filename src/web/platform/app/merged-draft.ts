@@ -1,7 +1,4 @@
-/**
- * Merges a draft with what another user has saved: changed fields keep their values, the others take the saved values.
- * `first`: the values when the form was opened.
- */
+/** Changed fields keep their values, the others take what another user has saved. `first` has the values when the form was opened. */
 export function mergedDraft<Draft extends object>(first: Draft, draft: Draft, latest: Draft): Draft {
   const names = Object.keys(latest) as (keyof Draft)[];
   return Object.fromEntries(

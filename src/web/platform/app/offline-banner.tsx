@@ -9,7 +9,7 @@ import { useIsReached } from './reachability.ts';
 import { queryClient } from './trpc.ts';
 import { watchServer } from './watch-server.ts';
 
-/** A banner above a page whose data may be old because it cannot be refreshed. A page without data shows the problem itself. */
+/** The data of the page may be old because it cannot be refreshed. A page without data shows the problem itself. */
 export function OfflineBanner() {
   const isAway = !useIsReached();
   const error = useSyncExternalStore(subscribe, findError);
@@ -43,7 +43,7 @@ function subscribe(listener: () => void): () => void {
   return queryClient.getQueryCache().subscribe(listener);
 }
 
-/** Why some data on the page is out of date, unless the cause is that no server answers. */
+/** Unless the cause is that no server answers. */
 function findError(): Error | null {
   for (const query of queryClient.getQueryCache().findAll({ type: 'active' })) {
     const { data, error } = query.state;

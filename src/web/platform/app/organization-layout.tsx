@@ -5,7 +5,7 @@ import { organizationPages, useMayManage } from './organization-pages.ts';
 import { usePageTitle } from './page-title.ts';
 import { SectionLayout } from './section-layout.tsx';
 
-/** The pages of an organization, with links to the pages that the user may see. */
+/** Only links to the pages that the user may see. */
 export function OrganizationLayout() {
   const { organization } = useParams({ from: '/$organization/~' });
   const crumb = useMatches().findLast(({ staticData }) => staticData.crumb !== undefined)?.staticData.crumb;

@@ -3,11 +3,10 @@ import { useMe } from './me.ts';
 import type { SectionLink } from './section-layout.tsx';
 
 interface OrganizationPage extends SectionLink {
-  /** Only for admins of the organization. */
   readonly isForAdmins?: boolean;
 }
 
-/** The pages of an organization, in the order of their links. */
+/** Pages are in the order of their links. */
 const pages: readonly OrganizationPage[] = [
   { name: pageTexts.members, group: pageGroupTexts.people, link: { to: '/$organization/~/members' } },
   { name: pageTexts.teams, group: pageGroupTexts.people, link: { to: '/$organization/~/teams' } },
@@ -50,7 +49,6 @@ export function organizationPages(isAdmin: boolean): readonly OrganizationPage[]
   return pages.filter(({ isForAdmins = false }) => isAdmin || !isForAdmins);
 }
 
-/** Whether the user administers the organization. */
 export function useMayManage(organization: string): boolean {
   const me = useMe();
   // Being an operator does not make a user an admin of any organization.

@@ -29,7 +29,7 @@ export function offerAction(name: string, call: () => void): () => void {
   return () => void (offered.get(name) === call && offered.delete(name));
 }
 
-/** Offers to copy the name of the shown stack. Browsers permit that only on pages that were loaded over TLS, or from this computer. */
+/** Browsers permit copying only on pages that were loaded over TLS, or from this computer. */
 export function useCopyAction({ organization, project, stack }: StackRef): void {
   const copy = (): void => void navigator.clipboard.writeText(`${organization}/${project}/${stack}`).catch(() => {});
   usePageAction(pageActionTexts.copyStackName, window.isSecureContext ? copy : null);

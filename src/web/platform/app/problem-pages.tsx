@@ -6,7 +6,7 @@ import { Button, buttonClass } from '../ui/button.tsx';
 import { Empty } from '../ui/empty.tsx';
 import { errorCode, isDeletedByRule, isGone, isUnreached, proxyAnswer, repeatAfter } from './api-error.ts';
 
-/** There is nothing at this path, or nothing that the user may see. */
+/** Nothing is here, or nothing that the user may see. */
 export function NotFoundPage() {
   useEffect(() => {
     const before = document.title;
@@ -27,7 +27,6 @@ function NotFound() {
   );
 }
 
-/** A query, or the page itself, has thrown an error. */
 export function ErrorPage({ error, reset }: ErrorComponentProps) {
   return <Problem error={error} onRetry={reset} />;
 }
@@ -131,8 +130,8 @@ export interface ReadQuery {
 }
 
 /**
- * The problem to show in place of the data; null if there is none. Data that cannot be refreshed stays on the page, unless it is gone:
- * `OfflineBanner` says that it may be old. A problem stays until there is data, even during retries.
+ * Null if there is none. Data that cannot be refreshed stays on the page, unless it is gone: `OfflineBanner` says that it may be old. A
+ * problem stays until there is data, even during retries.
  */
 export function useProblem(...queries: readonly ReadQuery[]): ProblemProps | null {
   const last = useRef<unknown>(null);

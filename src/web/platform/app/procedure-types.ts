@@ -43,7 +43,6 @@ export type ReferenceGraph = Outputs['references']['graph'];
 export type ReferenceNode = ReferenceGraph['nodes'][number];
 export type QueueItem = Outputs['queue']['list']['items'][number];
 export type ResourcePage = Outputs['resources']['list'];
-/** The graph of a stack's resources. */
 export type StackResources = Outputs['resources']['graph'];
 export type ResourceItem = Outputs['resources']['list']['items'][number];
 export type LegalHold = NonNullable<Outputs['retention']['findHold']>;

@@ -6,7 +6,7 @@ import { type ListedPath, listPaths } from './listed-paths.ts';
 import styles from './property-diff.module.css';
 import { propertyDiffTexts } from './texts.tsx';
 
-/** Properties that differ, each with its two sides. `sides`: the names of the sides. */
+/** `sides` has the names of the two sides. */
 export function PropertyDiff({
   className = '',
   paths,
@@ -46,7 +46,6 @@ export function PropertyDiff({
   );
 }
 
-/** The shown parts of both sides. */
 function partsOf(before: unknown, after: unknown): readonly [string, string] {
   const isChange = before !== null && after !== null && !isRedacted(before) && !isRedacted(after);
   return isChange ? changedTexts(textOf(before), textOf(after)) : [textOf(before), textOf(after)];
@@ -56,7 +55,6 @@ function textOf(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-/** A part of a value, and a button for the rest. */
 function Value({ part, value }: { readonly value: unknown; readonly part: string }) {
   const [isWhole, setIsWhole] = useState(false);
   if (isRedacted(value)) return <Redacted />;

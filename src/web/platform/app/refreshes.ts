@@ -1,7 +1,7 @@
 /** A list with more pages is not reloaded on each return to the page, because each of its pages waits for the previous one. */
 const maxRefreshedPages = 5;
 
-/** The number of loaded pages of a list; 1 for other data. */
+/** Returns 1 for data that is no list. */
 export function loadedPages(data: unknown): number {
   const pages = (data as { readonly pages?: unknown } | null | undefined)?.pages;
   return Array.isArray(pages) ? Math.max(1, pages.length) : 1;

@@ -5,7 +5,7 @@ import { NotFoundPage, Problem, type ProblemProps } from './problem-pages.tsx';
 import type { StackRef } from './procedure-types.ts';
 import { trpc } from './trpc.ts';
 
-/** A problem with a page of a stack. If the stack was renamed, shows its page under the new name. */
+/** If the stack was renamed, shows its page under the new name. */
 export function StackProblem({ stack, ...problem }: { readonly stack: StackRef } & ProblemProps) {
   const isMissing = errorCode(problem.error) === 'NOT_FOUND';
   const { data, isPending } = useQuery(trpc.stacks.renamed.queryOptions(stack, { enabled: isMissing, retry: false }));

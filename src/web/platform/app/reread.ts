@@ -6,13 +6,13 @@ const running = new Map<string, boolean>();
 
 /** Long lists that will be reloaded later. */
 const due = new Set<string>();
-/** A list is reloaded at most this often for each of its pages, in ms. */
+/** The interval per page of a list. */
 const msPerPage = 500;
 
 /**
- * Reloads shown data. A running read continues, and is followed by one more: during many changes, each answer reaches the page, and the
- * server never works for an answer that nobody takes. A long list is reloaded later, once for all changes until then: it needs hundreds
- * of requests, mostly for rows that are out of view.
+ * A running read continues, and is followed by one more: during many changes, each answer reaches the page, and the server never works for
+ * an answer that nobody takes. A long list is reloaded later, once for all changes until then: it needs hundreds of requests, mostly for
+ * rows that are out of view.
  */
 export async function reread(client: QueryClient, queryKey: QueryKey): Promise<void> {
   for (const { queryHash, queryKey: key, state } of client.getQueryCache().findAll({ queryKey, predicate: isLong })) {

@@ -1,4 +1,4 @@
-/** The parts of a URN. A name may contain any text, even `::`. */
+/** A name may contain any text, even `::`. */
 export interface ResourceName {
   stack: string;
   project: string;
@@ -17,12 +17,12 @@ export function parseUrn(urn: string): ResourceName | null {
   return { stack, project, parentTypes: types.slice(0, -1), type: types.at(-1) ?? '', name };
 }
 
-/** The last part of a URN, or the text itself. */
+/** The text itself, if it is no URN. */
 export function nameInUrn(urn: string): string {
   return parseUrn(urn)?.name ?? urn;
 }
 
-/** A type as the CLI shows it: `aws:s3/bucket:Bucket` becomes `aws:s3:Bucket`. */
+/** As the CLI shows it: `aws:s3/bucket:Bucket` becomes `aws:s3:Bucket`. */
 export function shortType(type: string): string {
   const [pack, module, member, ...more] = type.split(':');
   if (module === undefined || member === undefined || more.length > 0) return type;

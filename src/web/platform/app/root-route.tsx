@@ -3,5 +3,5 @@ import { ErrorPage, NotFoundPage } from './problem-pages.tsx';
 
 // Pages read their path and search with `getRouteApi(id)`: they do not import routes, which import them.
 
-/** The parent of all routes. The router gives it the frame of the pages. */
+/** The router gives it the frame of the pages. */
 export const rootRoute = createRootRoute({ notFoundComponent: NotFoundPage, errorComponent: ErrorPage });

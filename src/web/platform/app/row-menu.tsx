@@ -4,7 +4,7 @@ import { listTexts } from '../texts.tsx';
 import { Button } from '../ui/button.tsx';
 import { Menu } from '../ui/menu.tsx';
 
-/** The actions on one item of a list. `of`: the name of the item, for screen readers. */
+/** `of` is the name of the item, for screen readers. */
 export function RowMenu({ children, of }: { readonly of: string; readonly children: ReactNode }) {
   return (
     <Menu

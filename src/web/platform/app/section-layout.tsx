@@ -9,7 +9,7 @@ export interface SectionLink {
   readonly link: Pick<LinkProps, 'to' | 'params'>;
 }
 
-/** Related pages with links between them: beside the page, or above it on phones. */
+/** Links are beside the page, or above it on phones. */
 export function SectionLayout({
   children,
   isReady = true,

@@ -2,10 +2,9 @@ import { createFlag } from '../ui/flag.ts';
 
 const ended = createFlag(false);
 
-/** Whether the session has ended while a draft is open: the draft stays until the user has signed in again. */
+/** If the session ends while a draft is open, the draft stays until the user has signed in again. */
 export const useSessionEnded = ended.use;
 
-/** The user of this page. */
 let user: string | undefined;
 
 /**
@@ -21,12 +20,11 @@ export function noteUser(login: string): void {
 const losses = '[data-draft]';
 const forms = '[role="dialog"] form';
 
-/** Whether the user has something open: a question, a form, or content that would be lost. */
+/** A question, a form, or content that would be lost. */
 export function hasDraft(): boolean {
   return document.querySelector(`${forms}, ${losses}`) !== null;
 }
 
-/** Whether content would be lost. */
 export function hasLoss(): boolean {
   return document.querySelector(losses) !== null;
 }
@@ -36,7 +34,7 @@ export function noteInput({ target }: Event): void {
   if (target instanceof Element) target.closest(forms)?.setAttribute('data-draft', '');
 }
 
-/** Goes to the sign-in page, which leads back to the current page. An open draft stays and explains what to do. */
+/** The sign-in page leads back to the current page. An open draft stays and explains what to do. */
 export function signIn(): void {
   if (hasDraft()) {
     ended.set(true);

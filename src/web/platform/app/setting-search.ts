@@ -21,7 +21,6 @@ export function parseApprovalSearch(search: Readonly<Record<string, unknown>>): 
 
 /** The URL search of the page of a webhook. */
 export interface WebhookSearch {
-  /** The delivery that is open. */
   readonly delivery?: string | undefined;
 }
 
@@ -32,7 +31,6 @@ export function parseWebhookSearch(search: Readonly<Record<string, unknown>>): W
 
 /** The URL search of the page of policies. */
 export interface PolicySearch {
-  /** The group that is open. */
   readonly group?: string | undefined;
 }
 

@@ -2,7 +2,6 @@ import { Link } from '@tanstack/react-router';
 import { listTexts } from '../texts.tsx';
 import type { Column } from '../ui/table.tsx';
 
-/** The column that shows which stack of the organization a row belongs to. */
 export function stackColumn<Item extends { readonly project: string; readonly stack: string }>(
   organization: string,
 ): Column<Item> {

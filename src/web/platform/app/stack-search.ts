@@ -11,7 +11,6 @@ export const stackTabs = [
 ] as const;
 export type StackTab = (typeof stackTabs)[number];
 
-/** The URL search of a stack's page. */
 export interface StackPageSearch {
   readonly tab?: StackTab | undefined;
   /** Also lists previews. */
@@ -21,7 +20,6 @@ export interface StackPageSearch {
   readonly type?: string | undefined;
   readonly shape?: 'tree' | 'graph' | undefined;
   readonly urn?: string | undefined;
-  /** The compared versions. */
   readonly from?: number | undefined;
   readonly to?: number | undefined;
   /** The view of versions: their differences by default. */
@@ -33,12 +31,11 @@ export interface StackPageSearch {
   readonly secrets?: '1' | undefined;
   /** Shows which version set each property of the open resource. */
   readonly blame?: '1' | undefined;
-  /** The open webhook and delivery. */
   readonly webhook?: string | undefined;
   readonly delivery?: string | undefined;
 }
 
-/** Reads the search of a URL. Invalid parameters are dropped. */
+/** Drops invalid parameters. */
 export function parseStackPageSearch(search: Readonly<Record<string, unknown>>): StackPageSearch {
   const text = (name: string): string | undefined => {
     const value = search[name];

@@ -3,7 +3,7 @@ import { DayChart } from '../ui/day-chart.tsx';
 import type { OperatorStorage } from './procedure-types.ts';
 import { storageTexts } from './texts.tsx';
 
-/** Storage by day and kind. Renders nothing before the second day. */
+/** Renders nothing before the second day. */
 export function StorageGrowth({ days, title }: { readonly title: string; readonly days: OperatorStorage['days'] }) {
   if (days.length < 2) return null;
   return (

@@ -3,7 +3,7 @@ import { type ComponentProps, useDeferredValue, useId } from 'react';
 import { TextField } from '../ui/field.tsx';
 import { trpc } from './trpc.ts';
 
-/** A free-text field with suggestions. The browser shows them, for mouse, keyboard and screen readers alike. */
+/** The browser shows the suggestions, for mouse, keyboard and screen readers alike. */
 function SuggestField({
   onChange,
   suggestions,
@@ -32,24 +32,22 @@ interface Props extends Omit<ComponentProps<typeof SuggestField>, 'suggestions' 
   readonly value: string;
 }
 
-/** The suggestions for the text of the field, shortly after it was typed. */
 const options = { placeholderData: keepPreviousData, retry: false, staleTime: 30_000 } as const;
 
-/** A member of the organization. Other users are not suggested, even if they can be named. */
+/** Only members are suggested, even if other users can be named. */
 export function LoginField({ organization, ...field }: Props) {
   const text = useDeferredValue(field.value.trim());
   const found = useQuery(trpc.members.list.queryOptions({ organization, text, limit }, options)).data?.items ?? [];
   return <SuggestField {...field} suggestions={found.map(({ login }) => login)} />;
 }
 
-/** A team of the organization. */
 export function TeamField({ organization, ...field }: Props) {
   const text = useDeferredValue(field.value.trim());
   const found = useQuery(trpc.teams.list.queryOptions({ organization, text, limit }, options)).data?.items ?? [];
   return <SuggestField {...field} suggestions={found.map(({ name }) => name)} />;
 }
 
-/** The id of a token. Ids are copied, so none is suggested. */
+/** Ids are copied, so none is suggested. */
 export function TokenIdField({ organization: _organization, ...field }: Props) {
   return <SuggestField {...field} suggestions={[]} />;
 }
@@ -60,7 +58,6 @@ export function ProjectField({ organization, ...field }: Props) {
   return <SuggestField {...field} suggestions={[...new Set(found.map(({ project }) => project))]} />;
 }
 
-/** A stack of the project that the user may read. */
 export function StackField({ organization, project, ...field }: Props & { readonly project: string }) {
   const found = useStacks(organization, `${project}/${useDeferredValue(field.value.trim())}`);
   const own = found.filter((each) => each.project === project);

@@ -2,7 +2,7 @@ import { TextField } from '../ui/field.tsx';
 import { useDebouncedText } from './debounced-text.ts';
 import { LoginField } from './suggest-fields.tsx';
 
-/** A field that filters a list once the user pauses. `value`: the text in the URL. */
+/** Applied once the user pauses. `value` is the text in the URL. */
 export function TextFilter({
   label,
   onChange,

@@ -16,6 +16,5 @@ const chosen = createStored(
   },
 );
 
-/** Chooses a theme, for this browser. */
 export const chooseTheme = chosen.set;
 export const useTheme = chosen.use;

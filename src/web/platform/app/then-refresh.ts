@@ -6,8 +6,8 @@ import { queryClient } from './trpc.ts';
 const patienceMs = 5_000;
 
 /**
- * Options of a mutation that reloads all shown data, and then calls `onDone`, even if the user has left the page. Navigation belongs in
- * an option of `mutate`, which is not called then.
+ * Reloads all shown data, and then calls `onDone`, even if the user has left the page. Navigation belongs in an option of `mutate`, which
+ * is not called then.
  */
 export function thenRefresh(onDone?: () => void) {
   return {

@@ -86,7 +86,7 @@ async function noticingFetch(input: RequestInfo | URL, init?: object): Promise<R
 /** An option of queries that read a whole state: the server stops when nobody waits for the answer any more. */
 export const stopsUnread = { trpc: { abortOnUnmount: true } } as const;
 
-/** The procedures of the server as options of queries: `useQuery(trpc.me.get.queryOptions())`. */
+/** As in `useQuery(trpc.me.get.queryOptions())`. */
 export const trpc = createTRPCOptionsProxy<AppRouter>({ client: apiClient, queryClient });
 
 /** For the one stream of this tab: the browser reconnects by itself. */

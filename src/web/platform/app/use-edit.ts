@@ -4,17 +4,13 @@ import { isEditConflict } from './api-error.ts';
 import { mergedDraft } from './merged-draft.ts';
 import { editTexts } from './texts.tsx';
 
-/** A change that is being sent. */
 interface Sent {
   readonly error: { readonly message: string } | null;
   readonly isPending: boolean;
   readonly reset: () => void;
 }
 
-/**
- * The draft of a form for an item that others may edit meanwhile. `item`: null for a new one. `read` loads the current version without
- * losing the draft.
- */
+/** Others may edit the item meanwhile. `item` is null for a new one. `read` loads the current version without losing the draft. */
 export function useEdit<Item, Draft extends object>({
   draftOf,
   item,

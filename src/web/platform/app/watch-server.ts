@@ -14,12 +14,11 @@ let isAway = false;
 let probe: ReturnType<typeof setTimeout> | undefined;
 let reread = (): Promise<unknown> => Promise.resolve();
 
-/** Sets the function that reloads shown data once the server answers again. */
 export function rereadBy(work: typeof reread): void {
   reread = work;
 }
 
-/** The server does not answer: the page says so, and continues as soon as it answers again. */
+/** The page says so, and continues as soon as the server answers again. */
 export function noteAway(): void {
   isAway = true;
   noteReached(false);
@@ -53,7 +52,7 @@ function ask(path: string): Promise<Response> {
   return fetch(path, { cache: 'no-store', signal: AbortSignal.timeout(patienceMs) });
 }
 
-/** Checks whether the server answers. Called when the stream of notifications is cut, which may have other reasons. */
+/** Called when the stream of notifications is cut, which may have other reasons. */
 export async function checkReached(): Promise<void> {
   clearTimeout(probe);
   probe = undefined;
@@ -70,7 +69,7 @@ export async function checkReached(): Promise<void> {
   }
 }
 
-/** Whether the answer is JSON: while the server is away, a proxy answers with a page. */
+/** While the server is away, a proxy answers with a page. */
 export function isJson(answer: Response): boolean {
   return (answer.headers.get('content-type') ?? '').includes('json');
 }

@@ -1,7 +1,6 @@
 import { type ReactNode, useState } from 'react';
 import styles from './accordion-list.module.css';
 
-/** A list of expandable resources. */
 export function AccordionList<Item>({
   items,
   keyOf,
@@ -20,7 +19,7 @@ export function AccordionList<Item>({
   );
 }
 
-/** An item of the list. `children` is called only if the item is open. */
+/** `children` is called only if the item is open. */
 export function AccordionRow({
   children,
   fact,

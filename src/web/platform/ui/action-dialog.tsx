@@ -9,14 +9,11 @@ import { actionDialogTexts } from './texts.tsx';
 export interface ActionDialogProps {
   readonly title: string;
   readonly description?: ReactNode;
-  /** The text of the button that confirms. */
   readonly action: string;
-  /** The text of the button that cancels. */
   readonly stay?: string;
   readonly isDanger?: boolean;
   /** The call has been sent: the dialog cannot be closed until the result is known, because it may be a value that is shown only once. */
   readonly isPending?: boolean;
-  /** Whether the fields can be submitted. */
   readonly isReady?: boolean;
   readonly typed?: string;
   readonly error: { readonly message: string } | null;
@@ -29,9 +26,8 @@ export interface ActionDialogProps {
 }
 
 /**
- * Confirms a change, with the fields that it needs. The dialog stays open until the change has succeeded; then the caller closes it.
- * `typed`: a name that must be typed first, for changes that cannot be undone. `onReload`: the current version must be loaded first,
- * because another user has changed it.
+ * The dialog stays open until the change has succeeded; then the caller closes it. `typed` is a name that must be typed first, for changes
+ * that cannot be undone. `onReload`: the current version must be loaded first, because another user has changed it.
  */
 export function ActionDialog({
   action,

@@ -3,7 +3,7 @@ import styles from './badge.module.css';
 
 export type Tone = 'neutral' | 'accent' | 'success' | 'failure' | 'running' | 'warning';
 
-/** A label with a status color. The icon or the text conveys the same as the color. */
+/** The icon or the text conveys the same as the color. */
 export function Badge({
   children,
   icon,
@@ -13,7 +13,7 @@ export function Badge({
 }: {
   readonly children: ReactNode;
   readonly icon?: ReactNode;
-  /** Whether it has a background; badges beside other text have none. */
+  /** Badges beside other text have no background. */
   readonly isSoft?: boolean;
   readonly title?: string | undefined;
   readonly tone?: Tone;
@@ -26,7 +26,6 @@ export function Badge({
   );
 }
 
-/** A name and a value that a user has set, such as a tag. */
 export function Tag({ name, value }: { readonly name: string; readonly value: string }) {
   return (
     <span className={styles['tag']} title={`${name}: ${value}`}>

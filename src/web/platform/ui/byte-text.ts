@@ -13,7 +13,7 @@ export function byteText(bytes: number): string {
   return `${unit === 0 || value >= 100 ? Math.round(value) : oneDecimal.format(value)} ${units[unit]}`;
 }
 
-/** A short time in ms: "0.8 ms", "34 ms", "1.2 s". */
+/** "0.8 ms", "34 ms", "1.2 s". */
 export function msText(ms: number): string {
   if (ms >= 1000) return `${oneDecimal.format(ms / 1000)} s`;
   return `${ms < 10 ? oneDecimal.format(ms) : Math.round(ms)} ms`;

@@ -1,10 +1,7 @@
 import type { ReactNode } from 'react';
 import styles from './chart-frame.module.css';
 
-/**
- * The frame of a chart: its title, the largest value, and the labels of its left and right ends. The page must also show the values as
- * text.
- */
+/** Its title, the largest value, and the labels of both ends. The page must also show the values as text. */
 export function ChartFrame({
   children,
   ends,

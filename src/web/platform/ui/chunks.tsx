@@ -1,10 +1,9 @@
 import { type ComponentType, createElement, type ReactNode, useEffect, useSyncExternalStore } from 'react';
 
-// Parts of the web UI are loaded when they are needed. If a part cannot be loaded, because the server restarts or a proxy refuses it, the
-// rest of the page must survive: the part is missing until a retry succeeds. The mechanisms of React and of the router would keep the
-// error.
+// If a part of the web UI cannot be loaded, because the server restarts or a proxy refuses it, the rest of the page must survive: the part
+// is missing until a retry succeeds. The mechanisms of React and of the router would keep the error.
 
-/** A part that the page waits for, after a failed attempt to load it. */
+/** The page waits for this part, after a failed attempt to load it. */
 export interface MissingChunk {
   /** A page is awaited only while the router navigates to it; a part is awaited as long as it is on the page. */
   readonly isPage: boolean;
@@ -37,12 +36,11 @@ function watchMissing(watch: () => void): () => void {
   return () => watchers.delete(watch);
 }
 
-/** The parts that could not be loaded. */
 export function useMissingChunks(): readonly MissingChunk[] {
   return useSyncExternalStore(watchMissing, () => missing);
 }
 
-/** Forgets pages that could not be preloaded when the pointer was over their link, and that were never opened. */
+/** Preloading failed when the pointer was over a link, and the page was never opened. */
 export function forgetMissingPages(): void {
   for (const chunk of missing) {
     if (!chunk.isPage) continue;
@@ -104,7 +102,7 @@ function createChunk<Content>(importer: () => Promise<Content>, isPage: boolean)
   return chunk;
 }
 
-/** A component that is loaded when it is first rendered, or when `preload` is called. Until then, `fallback` takes its place. */
+/** Loaded when it is first rendered, or when `preload` is called. Until then, `fallback` takes its place. */
 export function lazyPart<Props extends object>(
   importer: () => Promise<ComponentType<Props>>,
   fallback: ReactNode = null,
@@ -113,7 +111,7 @@ export function lazyPart<Props extends object>(
   return Object.assign(createLazy(chunk, fallback), { preload: chunk.retry });
 }
 
-/** The component of a route. The router calls `preload` before it shows the page, and keeps the former page until it resolves. */
+/** The router calls `preload` before it shows the page, and keeps the former page until it resolves. */
 export function lazyPage<Name extends string>(
   importer: () => Promise<{ readonly [Key in NoInfer<Name>]: ComponentType }>,
   name: Name,
@@ -131,7 +129,7 @@ function createLazy<Props extends object>(chunk: Chunk<ComponentType<Props>>, fa
   };
 }
 
-/** Style sheets that the browser failed to load. Vite requests each only once. */
+/** The browser failed to load these. Vite requests each only once. */
 const brokenStyles = new Set<HTMLLinkElement>();
 addEventListener(
   'error',
@@ -143,7 +141,7 @@ addEventListener(
 
 let reloading: Promise<unknown> | null = null;
 
-/** Reloads these style sheets. Rejects if one cannot be loaded: a page never appears without its styles. */
+/** Rejects if one cannot be loaded: a page never appears without its styles. */
 function reloadStyles(): Promise<unknown> {
   reloading ??= Promise.all([...brokenStyles].map(reload)).finally(() => {
     reloading = null;

@@ -3,7 +3,7 @@ import { Button } from './button.tsx';
 import styles from './clamped.module.css';
 import { clampedTexts } from './texts.tsx';
 
-/** User text of any length: its first lines, and a button for the rest. `of`: the kind of text, such as "message". */
+/** The first lines, and a button for the rest. `of` is the kind of text, such as "message". */
 export function Clamped({
   children,
   lines,

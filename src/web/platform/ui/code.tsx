@@ -4,7 +4,6 @@ import styles from './code.module.css';
 import { useCopied } from './copy-text.ts';
 import { copyTexts } from './texts.tsx';
 
-/** A command or a value, with a button that copies it. */
 export function Code({ children }: { readonly children: string }) {
   return (
     <div className={styles['code']}>

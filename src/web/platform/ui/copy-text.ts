@@ -2,7 +2,7 @@ import { useState } from 'react';
 
 const copiedMs = 1_500;
 
-/** For a copy button: true for a moment after copying; false: the browser does not permit it. */
+/** True for a moment after copying; false: the browser does not permit it. */
 export function useCopied(): [boolean | null, (text: string, button: HTMLElement) => Promise<void>] {
   const [isCopied, setIsCopied] = useState<boolean | null>(null);
   const copy = async (text: string, button: HTMLElement): Promise<void> => {
@@ -13,7 +13,7 @@ export function useCopied(): [boolean | null, (text: string, button: HTMLElement
   return [isCopied, copy];
 }
 
-/** Copies a text for a pressed button. Returns false if the browser does not permit it. */
+/** Returns false if the browser does not permit it. */
 async function copyText(text: string, button: HTMLElement): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);

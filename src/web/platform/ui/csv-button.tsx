@@ -4,7 +4,7 @@ import { csvText } from './csv-text.ts';
 import { saveFile } from './save-file.ts';
 import { csvTexts } from './texts.tsx';
 
-/** Saves a table as a file. `read`: its lines, the names of the columns first. */
+/** `read` returns the lines of the table, the names of the columns first. */
 export function CsvButton({
   fileName,
   read,

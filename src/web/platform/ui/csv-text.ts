@@ -1,4 +1,4 @@
-/** Lines of cells as CSV (RFC 4180), as the server writes it. */
+/** RFC 4180, as the server writes it. */
 export function csvText(lines: readonly (readonly (string | number)[])[]): string {
   return lines.map((cells) => `${cells.map((cell) => csvCell(String(cell))).join(',')}\r\n`).join('');
 }

@@ -5,7 +5,7 @@ import { buttonClass } from './button.tsx';
 import styles from './dialog.module.css';
 import { dialogTexts } from './texts.tsx';
 
-/** The elements that had the focus before each dialog opened, the newest first. */
+/** From before each dialog opened, the newest first. */
 const openers = new WeakMap<Element, readonly Element[]>();
 
 /**
@@ -42,8 +42,8 @@ function watch(opener: HTMLElement): void {
 }
 
 /**
- * A window above the page. `position`: in the middle, near the top (for search), or along the left side. `isKept`: only its buttons close
- * the window, because its content is not shown again.
+ * `position`: in the middle, near the top (for search), or along the left side. `isKept`: only its buttons close the dialog, because its
+ * content is not shown again.
  */
 export function Dialog({
   children,
@@ -119,7 +119,6 @@ export function Dialog({
   );
 }
 
-/** The row of buttons at the end of a dialog. */
 export function DialogActions({ children }: { readonly children: ReactNode }) {
   return <footer className={styles['actions']}>{children}</footer>;
 }

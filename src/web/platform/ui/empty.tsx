@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react';
 import styles from './empty.module.css';
 
-/** The empty state of a list or page: the reason, and what to do next. */
+/** Names the reason, and what to do next. */
 export function Empty({
   children,
   icon,

@@ -4,7 +4,7 @@ import styles from './external-link.module.css';
 import { safeLink } from './safe-link.ts';
 import { externalLinkTexts } from './texts.tsx';
 
-/** A link to another site. Shows only the text if the address is not safe. */
+/** Only the text, if the address is not safe. */
 export function ExternalLink({ children, href }: { readonly href: string | null; readonly children: ReactNode }) {
   const safe = safeLink(href);
   if (safe === null) return <span className={styles['text']}>{children}</span>;

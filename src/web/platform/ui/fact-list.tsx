@@ -1,7 +1,6 @@
 import type { ReactNode } from 'react';
 import styles from './fact-list.module.css';
 
-/** Names and values below each other. */
 export function FactList({ children }: { readonly children: ReactNode }) {
   return <dl className={styles['facts']}>{children}</dl>;
 }

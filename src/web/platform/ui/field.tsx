@@ -3,9 +3,8 @@ import styles from './field.module.css';
 
 interface About {
   readonly label: ReactNode;
-  /** A hint about the value of the field, or about its effect. */
+  /** About the value of the field, or its effect. */
   readonly hint?: ReactNode;
-  /** Says what is wrong with the value. */
   readonly error?: string | undefined;
   /** The label is for screen readers only. */
   readonly isLabelUnseen?: boolean;
@@ -38,7 +37,7 @@ export function TextArea({ error, hint, isLabelUnseen = false, label, ...input }
   );
 }
 
-/** `options`: values with their texts, in the order in which they are shown. */
+/** `options` are values with their texts, in order. */
 export function SelectField({
   error,
   hint,

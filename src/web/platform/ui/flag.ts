@@ -1,6 +1,6 @@
 import { useSyncExternalStore } from 'react';
 
-/** A value shared by the whole page that may change at any time. */
+/** The whole page shares the value, which may change at any time. */
 export function createFlag(initial: boolean) {
   let value = initial;
   const listeners = new Set<() => void>();

@@ -1,6 +1,5 @@
 import { childrenOf, isRedacted, joinPath, kindOf } from './json-tree.ts';
 
-/** One difference between two values. */
 export interface JsonChange {
   /** The path in Pulumi's notation. */
   path: string;
@@ -9,15 +8,15 @@ export interface JsonChange {
   after: unknown;
 }
 
-/** The differences, in the order of the newer value, and whether there are more than `limit`. */
+/** In the order of the newer value; `isCut` if there are more than `limit`. */
 export interface JsonDiff {
   changes: JsonChange[];
   isCut: boolean;
 }
 
 /**
- * Compares two JSON values property by property. The common beginning and end of arrays do not count as changes, so an item that is added
- * in the middle is one change. Redacted secrets are equal to each other: only the server knows whether they changed.
+ * The common beginning and end of arrays do not count as changes, so an item that is added in the middle is one change. Redacted secrets
+ * are equal: only the server knows whether they changed.
  */
 export function diffJson(before: unknown, after: unknown, limit = 1000): JsonDiff {
   const changes: JsonChange[] = [];
@@ -95,7 +94,7 @@ function pairItems(path: string, before: unknown[], after: unknown[]): Pair[] {
   }));
 }
 
-/** Whether two JSON values are equal, regardless of the order of their properties. */
+/** The order of properties does not count. */
 export function isEqual(one: unknown, other: unknown): boolean {
   const stack: [unknown, unknown][] = [[one, other]];
   for (let pair = stack.pop(); pair !== undefined; pair = stack.pop()) {

@@ -6,11 +6,10 @@ const secretSignature = '1b47061264138c4ac30d75fd1eb44270';
 
 export type JsonKind = 'object' | 'array' | 'string' | 'number' | 'boolean' | 'null' | 'secret';
 
-/** A line of a JSON value in a tree view. */
 export interface JsonRow {
   /** Path in Pulumi's notation; the empty text is the value itself. */
   path: string;
-  /** Name of the property or index in its array; null for the value itself. */
+  /** The property, or the index in an array; null for the value itself. */
   key: string | null;
   /** The path as names and indexes. */
   parts: readonly (string | number)[];
@@ -22,14 +21,14 @@ export interface JsonRow {
   isOpen: boolean;
 }
 
-/** Whether a value represents a secret. Such a value is a leaf, whatever else it contains. */
+/** A secret is a leaf, whatever else it contains. */
 export function isRedacted(value: unknown): boolean {
   if (value === secretMark) return true;
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
   return Object.hasOwn(value, secretMark) || (value as Record<string, unknown>)[signatureKey] === secretSignature;
 }
 
-/** The kind of a value, with redacted secrets as a kind of their own. */
+/** Redacted secrets are a kind of their own. */
 export function kindOf(value: unknown): JsonKind {
   if (isRedacted(value)) return 'secret';
   if (value === null || value === undefined) return 'null';
@@ -46,7 +45,7 @@ export function joinPath(path: string, key: string | number): string {
   return path === '' ? key : `${path}.${key}`;
 }
 
-/** The children of an object or array with their paths. Redacted values have none. */
+/** Redacted values have no children. */
 export function childrenOf(value: unknown, path: string): { key: string; path: string; value: unknown }[] {
   const kind = kindOf(value);
   if (kind === 'array') {
@@ -57,10 +56,7 @@ export function childrenOf(value: unknown, path: string): { key: string; path: s
   return entries.map(([key, child]) => ({ key, path: joinPath(path, key), value: child }));
 }
 
-/**
- * The lines of a value. `isOpen` returns whether an object or array is expanded; collapsed ones are not traversed, so the cost is
- * proportional to the number of lines. At most `maxRows`.
- */
+/** Collapsed objects and arrays are not traversed, so the cost is proportional to the number of lines. At most `maxRows`. */
 export function listJsonRows(
   value: unknown,
   isOpen: (path: string, depth: number) => boolean,
@@ -104,7 +100,7 @@ export function listJsonRows(
   return rows;
 }
 
-/** A leaf as text: strings without quotes, numbers as in JSON. */
+/** Strings without quotes, numbers as in JSON. */
 export function leafText(value: unknown, kind: JsonKind): string {
   if (kind === 'secret') return secretMark;
   if (kind === 'string') return String(value);

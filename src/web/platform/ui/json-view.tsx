@@ -10,7 +10,7 @@ const openLevels = 2;
 const maxRows = 2_000;
 const maxCharacters = 2_000;
 
-/** A JSON value as a collapsible tree. Secrets are redacted. `annotate`: the note beside a property. */
+/** Secrets are redacted. `annotate` returns the note beside a property. */
 export function JsonView({
   annotate,
   label,
@@ -86,7 +86,7 @@ function Leaf({ renderSecret, row }: { readonly row: JsonRow; readonly renderSec
   );
 }
 
-/** Takes the place of a value that only the CLI shows. */
+/** Only the CLI shows the value. */
 export function Redacted() {
   return (
     <span className={styles['redacted']}>

@@ -1,7 +1,7 @@
 import type { InputHTMLAttributes, ReactNode, SelectHTMLAttributes } from 'react';
 import styles from './list-bar.module.css';
 
-/** A list that scrolls with its page, below its filters. `facts`: counts, on the right. */
+/** Scrolls with its page, below its filters. `facts` are counts, on the right. */
 export function ListSection({
   bar,
   children,
@@ -24,7 +24,6 @@ export function ListSection({
   );
 }
 
-/** A text filter of a list. */
 export function ListSearch({
   label,
   onText,
@@ -47,7 +46,6 @@ export function ListSearch({
   );
 }
 
-/** A choice that filters a list. */
 export function ListSelect({ label, ...rest }: SelectHTMLAttributes<HTMLSelectElement> & { readonly label: string }) {
   return <select {...rest} className={styles['input']} aria-label={label} />;
 }

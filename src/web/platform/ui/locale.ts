@@ -1,15 +1,12 @@
 /** The locale of the texts, and of readers whose languages are not known. */
 const plain = 'en';
 
-/**
- * The locale of numbers, such as `1.234,5` for `de-DE`. Numbers contain no words, so it is the language that the reader prefers, with Latin
- * digits. The argument: the languages of the reader, the preferred one first.
- */
+/** `1.234,5` for `de-DE`. Numbers contain no words, so it is the language that the reader prefers, with Latin digits. */
 export function numberLocaleOf([language]: readonly string[]): string {
   return tagOf(language, (reader) => new Intl.Locale(reader, { numberingSystem: 'latn' }).toString());
 }
 
-/** The locale of dates: English, like the texts, with the conventions of the reader's region, for example `29 Nov 2026` for `de-DE`. */
+/** English, like the texts, with the conventions of the reader's region: `29 Nov 2026` for `de-DE`. */
 export function dateLocaleOf([language]: readonly string[]): string {
   return tagOf(language, (reader) => {
     const { region } = reader.maximize();
@@ -34,5 +31,5 @@ const languages: readonly string[] = 'document' in globalThis ? navigator.langua
 export const numberLocale: string = numberLocaleOf(languages);
 export const dateLocale: string = dateLocaleOf(languages);
 
-/** For quantities with one decimal, such as sizes and shares. */
+/** The format is for sizes, shares and the like. */
 export const oneDecimal = new Intl.NumberFormat(numberLocale, { minimumFractionDigits: 1, maximumFractionDigits: 1 });

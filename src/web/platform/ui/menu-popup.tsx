@@ -30,7 +30,6 @@ export function MenuPopup({
   );
 }
 
-/** An action of a menu. */
 export function MenuItem({
   children,
   icon,
@@ -52,7 +51,6 @@ export function MenuItem({
   );
 }
 
-/** A line between groups of actions. */
 export function MenuSeparator() {
   return <Base.Separator className={styles['separator']} />;
 }

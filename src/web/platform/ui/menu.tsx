@@ -21,7 +21,7 @@ interface TriggerProps {
   readonly 'aria-expanded'?: boolean;
 }
 
-/** A button that opens a list of actions. `trigger`: the button, such as `<Button>`. */
+/** `trigger` is the button, such as `<Button>`. */
 export function Menu({
   align = 'start',
   children,

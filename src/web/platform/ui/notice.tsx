@@ -1,7 +1,6 @@
 import type { ReactNode } from 'react';
 import styles from './notice.module.css';
 
-/** An important message about the whole page, such as the holder of a lock, or a fault. */
 export function Notice({
   action,
   children,

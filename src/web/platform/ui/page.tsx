@@ -2,7 +2,7 @@ import type { ReactNode } from 'react';
 import { numberLocale } from './locale.ts';
 import styles from './page.module.css';
 
-/** A page: its title, actions and sections. `lead`: one sentence about its purpose. */
+/** `lead` is one sentence about the page's purpose. */
 export function Page({
   actions,
   children,
@@ -33,7 +33,6 @@ export function Page({
   );
 }
 
-/** A part of a page with a title of its own. */
 export function Section({
   actions,
   children,
@@ -59,7 +58,6 @@ export function Section({
   );
 }
 
-/** Filters of a list, in a row. */
 export function FilterBar({ children }: { readonly children: ReactNode }) {
   return <search className={styles['filters']}>{children}</search>;
 }

@@ -10,7 +10,6 @@ interface PagedQuery<Item> extends NextPageQuery {
   readonly isPlaceholderData: boolean;
 }
 
-/** The table view of a list that is read page by page. */
 export function pagedList<Item>(query: PagedQuery<Item>) {
   return {
     items: query.data?.pages.flatMap(({ items }) => items),
@@ -20,7 +19,7 @@ export function pagedList<Item>(query: PagedQuery<Item>) {
   };
 }
 
-/** Reads the next page, unless there is none, the page is already being read, or reading has failed. */
+/** Not while a page is being read, nor after reading has failed. */
 export function fetchMore(query: NextPageQuery): void {
   if (query.hasNextPage && !query.isFetchingNextPage && !query.isError) void query.fetchNextPage();
 }

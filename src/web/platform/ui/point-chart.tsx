@@ -12,7 +12,7 @@ export interface ChartPoint {
   readonly tone: 'accent' | 'failure' | 'neutral' | 'warning';
 }
 
-/** Values over time as points. The page has the same values as a table. `ends`: the labels of the left and right ends. */
+/** The page has the same values as a table. `ends` are the labels of the left and right ends. */
 export function PointChart({
   ends,
   format,

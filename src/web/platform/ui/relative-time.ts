@@ -1,6 +1,6 @@
 import { timeTexts } from './texts.tsx';
 
-/** Units, and the number from which each is used: one day means up to two. */
+/** Each with the number from which it is used: one day means up to two. */
 const steps = [
   ['year', 365 * 24 * 3600, 2],
   ['month', 30 * 24 * 3600, 2],
@@ -11,7 +11,7 @@ const steps = [
 
 const words = new Intl.RelativeTimeFormat('en', { numeric: 'always', style: 'long' });
 
-/** A relative time: "3 minutes ago". Below a minute, and for clock skew, "just now". */
+/** "3 minutes ago". Below a minute, and for clock skew, "just now". */
 export function relativeTime(time: Date, now: Date): string {
   const seconds = (time.getTime() - now.getTime()) / 1000;
   for (const [unit, size, least] of steps)
@@ -19,7 +19,7 @@ export function relativeTime(time: Date, now: Date): string {
   return timeTexts.justNow;
 }
 
-/** A human-readable duration, from seconds: "<1 s", "42 s", "3 min 20 s", "2 h 5 min", "3 d 4 h". */
+/** "<1 s", "42 s", "3 min 20 s", "2 h 5 min", "3 d 4 h". */
 export function duration(seconds: number): string {
   if (seconds > 0 && seconds < 1) return timeTexts.underASecond;
   const whole = Math.max(0, Math.round(seconds));

@@ -1,4 +1,4 @@
-/** A link from user content, if it is safe: web addresses only. Null for all others, such as `javascript:`. */
+/** Web addresses only. Null for all others, such as `javascript:`. */
 export function safeLink(text: string | null | undefined): string | null {
   if (text === null || text === undefined || text.length > 2048) return null;
   let url: URL;
@@ -12,7 +12,7 @@ export function safeLink(text: string | null | undefined): string | null {
   return isWeb && url.username === '' && url.password === '' ? url.href : null;
 }
 
-/** The page of a repository or commit on a forge, from its Git remote. */
+/** The address is on a forge, from the Git remote. */
 export function repositoryLink(repository: string | null, commit: string | null = null): string | null {
   if (repository === null) return null;
   const ssh = /^(?:ssh:\/\/)?git@([\w.-]+)[:/]([\w./-]+?)(?:\.git)?$/.exec(repository);

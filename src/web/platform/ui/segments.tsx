@@ -1,6 +1,5 @@
 import styles from './segments.module.css';
 
-/** Alternative views of the same data, of which one is selected. */
 export function Segments<Value extends string | undefined>({
   label,
   onChange,

@@ -1,6 +1,6 @@
 import styles from './skeleton.module.css';
 
-/** A gray bar in place of loading text. `width`: as in CSS. Sections below wait for the text, because they would shift. */
+/** `width` is as in CSS. Sections below wait for the text, because they would shift. */
 export function Skeleton({ height = 12, width }: { readonly width: number | string; readonly height?: number }) {
   return <span className={styles['bar']} style={{ width, height }} data-loading aria-hidden="true" />;
 }

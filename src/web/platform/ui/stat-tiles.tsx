@@ -11,7 +11,6 @@ export interface StatTile {
   readonly tone?: 'failure' | 'warning' | undefined;
 }
 
-/** A few key numbers before the details. */
 export function StatTiles({ statistics }: { readonly statistics: readonly StatTile[] }) {
   return (
     <dl className={styles['tiles']}>

@@ -1,6 +1,6 @@
 import { useSyncExternalStore } from 'react';
 
-/** A value stored in this browser; null: there is none, or storage is disabled. */
+/** Null: there is none, or storage is disabled. */
 export function readStored(key: string): string | null {
   try {
     return localStorage.getItem(key);
@@ -13,7 +13,7 @@ export function writeStored(key: string, text: string): void {
   try {
     localStorage.setItem(key, text);
   } catch {
-    // Storage may be disabled; the change then lasts until the user leaves the page.
+    // The change then lasts until the user leaves the page.
   }
 }
 
@@ -53,7 +53,7 @@ export function createStored<T>(
   };
 }
 
-/** A list, stored as JSON. `parse` leaves out invalid items. */
+/** The list is stored as JSON. `parse` leaves out invalid items. */
 export function createStoredList<T>(key: string, parse: (items: readonly unknown[]) => readonly T[]) {
   const parseText = (text: string | null): readonly T[] => {
     try {

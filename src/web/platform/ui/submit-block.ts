@@ -1,4 +1,4 @@
 import { createContext, type ReactNode } from 'react';
 
-/** Why no form can be sent at the moment: open forms show it. Null: forms can be sent. */
+/** Open forms show why none can be sent at the moment. Null: forms can be sent. */
 export const SubmitBlock = createContext<ReactNode>(null);

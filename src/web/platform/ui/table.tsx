@@ -11,15 +11,15 @@ export interface Column<Item> {
   readonly align?: 'right';
   /** The title of the row: on phones, it has no column name before it. */
   readonly isTitle?: boolean;
-  /** Buttons of a row. The name is for screen readers only. */
+  /** The column's name is for screen readers only. */
   readonly isActions?: boolean;
 }
 
 const skeletonRows = [38, 52, 44, 60, 41];
 
 /**
- * Rows of a list that is loaded page by page; on phones, each row becomes a block of names and values. For lists of thousands of items that
- * users scroll through, use a virtual list. `items`: undefined while the first page is loading. `empty`: shown if there are no items.
+ * On phones, each row becomes a block of names and values. For lists of thousands of items that users scroll through, use a virtual list.
+ * `items` is undefined while the first page is loading.
  */
 export function Table<Item>({
   columns,

@@ -3,7 +3,7 @@ import { type ReactNode, useEffect, useRef } from 'react';
 import { numberLocale } from './locale.ts';
 import styles from './tabs.module.css';
 
-/** Views of one page as links: the selected one is in the URL. */
+/** The selected view is in the URL. */
 export function Tabs({ children, label }: { readonly label: string; readonly children: ReactNode }) {
   return (
     <nav className={styles['tabs']} aria-label={label}>

@@ -25,12 +25,11 @@ export function chooseTimeDisplay(display: TimeDisplay): void {
   try {
     localStorage.setItem(key, display);
   } catch {
-    // Storage may be disabled; the choice then lasts until the user leaves the page.
+    // The choice then lasts until the user leaves the page.
   }
   for (const listener of listeners) listener();
 }
 
-/** How the user wants to see times. */
 export function useTimeDisplay(): TimeDisplay {
   return useSyncExternalStore(
     (listener) => {
@@ -51,7 +50,7 @@ export function useTimeDisplay(): TimeDisplay {
   );
 }
 
-/** The zone in which exact times are shown. Undefined: the reader's own. */
+/** Undefined: the reader's own zone. */
 export function zoneOf(display: TimeDisplay): 'UTC' | undefined {
   return display === 'utc' ? 'UTC' : undefined;
 }

@@ -1,6 +1,5 @@
 import { useState } from 'react';
 
-/** A set of active keys, such as expanded rows, and a function that toggles one. */
 export function useToggles<Item>(): [ReadonlySet<Item>, (item: Item) => void] {
   const [on, setOn] = useState<ReadonlySet<Item>>(new Set());
   const toggle = (item: Item): void =>

@@ -5,7 +5,7 @@ import { useVirtualRows } from './virtual-rows.ts';
 /** The next page of a list is fetched when this many rows are left. */
 const rowsAhead = 50;
 
-/** A long list that scrolls with the page: only the rows that are in view are elements. */
+/** Only the rows that are in view are elements. */
 export function VirtualList<Item>({
   items,
   keyOf,
@@ -18,10 +18,10 @@ export function VirtualList<Item>({
   /** A stable function, like the items: see useVirtualRows. */
   readonly keyOf: (item: Item) => string | number;
   readonly label?: string;
-  /** Called repeatedly while the last rows are in view, for lists that may have more. */
+  /** Called repeatedly while the last rows are in view. */
   readonly onEnd?: () => void;
   readonly row: (item: Item) => ReactNode;
-  /** Height of a closed row, in pixels. Rows that are higher are measured. */
+  /** Of a closed row. Rows that are higher are measured. */
   readonly rowPx: number;
 }) {
   const list = useRef<HTMLOListElement>(null);

@@ -6,18 +6,16 @@ const printing = createFlag(false);
 addEventListener('beforeprint', () => printing.set(true));
 addEventListener('afterprint', () => printing.set(false));
 
-/** Whether the page is being printed. */
 const useIsPrinting = printing.use;
 
-/** Rows beyond the edges of the window that are rendered as well. */
+/** The rows beyond the edges of the window. */
 const overscan = 12;
 /** Paper does not scroll: this many rows are printed, in view or not. */
 export const maxPrintedRows = 1_000;
 
 /**
- * Rows of a long list that scrolls with the page: only rows in view are rendered. The list has `data-window-rows`, so that its rows are
- * consecutive on paper. `items` and `keyOf` must stay identical while nothing has changed: otherwise, all items are measured again at each
- * step of scrolling.
+ * Only rows in view are rendered. The list has `data-window-rows`, so that its rows are consecutive on paper. `items` and `keyOf` must stay
+ * identical while nothing has changed: otherwise, all items are measured again at each step of scrolling.
  */
 export function useVirtualRows<Item>({
   items,

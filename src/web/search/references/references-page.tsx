@@ -33,7 +33,7 @@ interface Row {
   readonly readBy: readonly ReferenceNode[];
 }
 
-/** The stacks of an organization that read each other's outputs. */
+/** The stacks read each other's outputs. */
 export function ReferencesPage() {
   const { organization } = useParams({ from: '/$organization/~/references' });
   const query = useQuery(trpc.references.graph.queryOptions({ organization }));
@@ -133,7 +133,7 @@ function nameOf({ organization, project, stack }: ReferenceNode): string {
   return `${organization}/${project}/${stack}`;
 }
 
-/** A few stacks are shown individually; the stacks of larger graphs belong to their projects. */
+/** The stacks of larger graphs belong to their projects. */
 function readStacks({ edges, nodes }: References, organization: string): GraphData {
   const indexes = new Map(nodes.map((node, at) => [nameOf(node), at]));
   const names = nodes.map(({ project, stack }) => `${project}/${stack}`);

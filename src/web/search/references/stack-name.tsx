@@ -3,7 +3,7 @@ import type { ReferenceNode } from '../../platform/app/procedure-types.ts';
 import { stackNameTexts } from '../texts.tsx';
 import styles from './references.module.css';
 
-/** A stack that a reference names: a link if the user may read it. `within`: an organization whose name is omitted. */
+/** A link if the user may read the stack. `within` is an organization whose name is omitted. */
 export function StackName({ node, within }: { readonly node: ReferenceNode; readonly within: string }) {
   const { isReadable, organization, project, stack } = node;
   const name = `${organization === within ? '' : `${organization}/`}${project}/${stack}`;

@@ -7,7 +7,7 @@ import { stackReferencesTexts } from '../texts.tsx';
 import styles from './references.module.css';
 import { StackName } from './stack-name.tsx';
 
-/** The stacks that a stack reads, and the stacks that read it. Renders nothing if there are none, but a note if they are unknown. */
+/** Renders nothing if there are none, but a note if they are unknown. */
 export function StackReferences({ stack }: { readonly stack: StackRef }) {
   const { organization, project, stack: name } = stack;
   const query = useQuery(trpc.references.ofStack.queryOptions({ organization, project, stack: name }));

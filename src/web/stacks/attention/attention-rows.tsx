@@ -9,7 +9,6 @@ import type { StackSearch } from '../stack-filter.ts';
 import styles from './attention-page.module.css';
 import { attentionTexts } from './texts.tsx';
 
-/** An item that needs attention, as a row of a table. */
 export interface AttentionRow {
   readonly key: string;
   readonly organization: string;
@@ -25,7 +24,6 @@ export interface AttentionRow {
 
 type Trouble = Attention['failed']['items'][number];
 
-/** A failed or interrupted update, or one that found drift. */
 export function troubleRow(item: Trouble): AttentionRow {
   const { by, ciUrl, commit, kind, organization, project, since, stack, trouble, updateId, version } = item;
 
@@ -60,7 +58,6 @@ export function troubleRow(item: Trouble): AttentionRow {
   };
 }
 
-/** A request that waits for the reader's approval, with the changes to approve. */
 export function approvalRow(item: Attention['approvals']['items'][number]): AttentionRow {
   const { askedAt, askedBy, ciUrl, commit, id, kind, organization, project, request, stack } = item;
   return {
@@ -78,7 +75,6 @@ export function approvalRow(item: Attention['approvals']['items'][number]): Atte
   };
 }
 
-/** A freeze in force, and the number of stacks that it holds. */
 export function freezeRow(item: Attention['frozen']['items'][number]): AttentionRow {
   const { by, id, note, organization, project, scope, since, stack, stacks, tag, until } = item;
   const search = {
@@ -100,7 +96,6 @@ export function freezeRow(item: Attention['frozen']['items'][number]): Attention
   };
 }
 
-/** A run that has waited in a queue for long. */
 export function waitRow(item: Attention['queued']['items'][number]): AttentionRow {
   const { by, ciUrl, commit, kind, organization, placeId, position, project, since, stack } = item;
   return {

@@ -48,7 +48,6 @@ export function RestoreStackDialog({
   );
 }
 
-/** Ends the time in which a stack can be restored. */
 export function PurgeStackDialog({ onClose, organization, stack: { id, project, stack } }: Props) {
   const purging = useMutation(trpc.deletedStacks.purge.mutationOptions(thenRefresh(onClose)));
   return (

@@ -20,7 +20,7 @@ import { deletedStackTexts } from './texts.tsx';
 const route = getRouteApi('/$organization/~/deleted-stacks');
 const pollMs = 30_000;
 
-/** Deleted stacks that can be restored, for admins of the organization. */
+/** The page is for admins of the organization. */
 export function DeletedStacksPage() {
   const { organization } = route.useParams();
   const navigate = useNavigate();

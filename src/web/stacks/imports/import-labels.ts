@@ -7,7 +7,7 @@ const kinds: Readonly<Record<string, string>> = {
   rollback: importTexts.rollback,
 };
 
-/** The kind of the run. A newer server may have other kinds. */
+/** A newer server may have other kinds. */
 export function kindOf({ kind }: Pick<ImportRun, 'kind'>): string {
   return kinds[kind] ?? kind;
 }
@@ -25,7 +25,7 @@ const titles: Readonly<Record<string, (source: string) => string>> = {
   rollback: importTexts.rollbackFrom,
 };
 
-/** The kind and source of the run: `Import from a Pulumi-compatible service`. */
+/** For example `Import from a Pulumi-compatible service`. */
 export function titleOf({ kind, sourceKind }: Pick<ImportRun, 'kind' | 'sourceKind'>): string {
   const source = sourceKinds[sourceKind] ?? sourceKind;
   return titles[kind]?.(source) ?? `${kind}: ${source}`;

@@ -23,7 +23,6 @@ import { importPageTexts, importTexts } from './texts.ts';
 const pollMs = 15_000;
 const route = getRouteApi('/$organization/~/imports/$run');
 
-/** A run of `holdfast import`, with its result for each stack. */
 export function ImportPage() {
   const { organization, run: id } = route.useParams();
   const query = useQuery(

@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react';
 import { numberLocale } from '../../platform/ui/locale.ts';
 
-// Texts of the page of one stack, which is loaded on demand.
+// These texts are loaded on demand.
 
 export const failureTexts = {
   andMore: (resources: number) => `and ${resources} more`,

@@ -10,7 +10,6 @@ import { blameTexts } from '../texts.tsx';
 import styles from './blame-note.module.css';
 import { blameOf } from './blamed-path.ts';
 
-/** Which version set each property of a resource, if requested. */
 export function useBlame(stack: StackRef, urn: string, isEnabled: boolean) {
   const { organization, project, stack: name } = stack;
   return useQuery(
@@ -21,7 +20,6 @@ export function useBlame(stack: StackRef, urn: string, isEnabled: boolean) {
   );
 }
 
-/** The note beside the properties of one part of a resource. */
 export function annotation(
   blame: Blame | undefined,
   stack: StackRef,

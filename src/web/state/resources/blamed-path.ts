@@ -1,4 +1,4 @@
-/** A property and the version that set it. Not exact: that version or an earlier one. */
+/** If not exact, that version or an earlier one set the property. */
 export interface BlamedPath {
   readonly path: string;
   readonly version: number | null;

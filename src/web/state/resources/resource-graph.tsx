@@ -11,7 +11,7 @@ import { resourceGraphTexts } from '../texts.tsx';
 /** Kept only briefly, because the data of a large stack has some megabytes. */
 const keptMs = 30_000;
 
-/** The dependencies of a stack's resources, collapsed by component and type. */
+/** The graph is collapsed by component and type. */
 export default function ResourceGraph({
   chosen,
   onOpen,

@@ -36,7 +36,6 @@ interface ResourceListProps {
   readonly search: StackPageSearch;
 }
 
-/** The resources of the newest state, as list, tree or graph, with the open resource beside it. */
 export function ResourceList({ search, stack }: ResourceListProps) {
   const navigate = useNavigate();
   const change = (changes: Partial<StackPageSearch>): void =>
@@ -153,7 +152,7 @@ function keyOf({ key }: { readonly key: string }): string {
   return key;
 }
 
-/** Names the version of the list, if it is not the newest ended version. */
+/** If it is not the newest ended version. */
 function IndexNotification({ page }: { readonly page: ResourcePage | undefined }) {
   if (page === undefined) return null;
   const { headVersion, indexedVersion, newestVersion } = page;
@@ -175,7 +174,7 @@ interface TreeLevelProps extends PartProps {
   readonly chosen: string | undefined;
 }
 
-/** The children of a resource, which are loaded when it is opened. */
+/** The children are loaded when the resource is opened. */
 function TreeLevel({ chosen, depth, onOpen, parent, stack }: TreeLevelProps) {
   const { organization, project, stack: name } = stack;
   const query = useInfiniteQuery(

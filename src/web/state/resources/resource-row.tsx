@@ -6,7 +6,7 @@ import { RowButton } from '../../platform/ui/row-button.tsx';
 import { resourceListTexts } from '../texts.tsx';
 import styles from './resource-list.module.css';
 
-/** Resources with keys: a resource pending deletion has the URN of its replacement, and a state may contain several. */
+/** A resource pending deletion has the URN of its replacement, and a state may contain several. */
 export function withKeys<Item extends Pick<ResourceItem, 'isDeleted' | 'urn'>>(
   resources: readonly Item[],
 ): { readonly key: string; readonly resource: Item }[] {
@@ -29,7 +29,7 @@ interface ResourceRowProps {
   readonly onOpen: (urn: string) => void;
 }
 
-/** A resource in a list. A resource pending deletion cannot be opened, because its URN leads to its replacement. */
+/** A resource pending deletion cannot be opened, because its URN leads to its replacement. */
 export function ResourceRow({ isChosen, onOpen, resource }: ResourceRowProps) {
   const { isDeleted, urn } = resource;
   const facts = (

@@ -21,7 +21,6 @@ export const versionLabels: DifferenceLabels = {
   after: differenceTexts.after,
 };
 
-/** Resources that differ, with their properties. */
 export function Differences({
   items,
   labels = versionLabels,

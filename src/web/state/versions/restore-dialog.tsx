@@ -7,7 +7,7 @@ import { restoreTexts } from '../texts.tsx';
 import styles from './restore-dialog.module.css';
 import { VersionDiff } from './version-diff.tsx';
 
-/** Restores an earlier version as the newest one, after showing the changes to the state. */
+/** First shows the changes to the state. */
 export function RestoreDialog({
   headVersion,
   idOf,

@@ -37,7 +37,6 @@ interface VersionListProps {
   readonly search: StackPageSearch;
 }
 
-/** The versions of a stack's state: differences between any two, the content of one, and the comparison with another stack. */
 export function VersionList({ details, search, stack }: VersionListProps) {
   const navigate = useNavigate();
   const [isRestoring, setIsRestoring] = useState(false);
@@ -230,7 +229,7 @@ function VersionRow({
   );
 }
 
-/** Pins a version, so that retention keeps its state, or unpins it. */
+/** Retention keeps the state of a pinned version. */
 function PinButton({ stack, version }: { readonly stack: StackRef; readonly version: VersionItem }) {
   const { organization, project, stack: name } = stack;
   const refresh = thenRefresh();

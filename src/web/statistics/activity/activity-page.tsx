@@ -33,7 +33,6 @@ const settleMs = 1_000;
 /** Longer lists are reloaded only when the user returns to them. */
 const maxRefreshedPages = 2;
 
-/** The history of an organization's stacks. */
 export function ActivityPage() {
   const { organization } = route.useParams();
   const search = route.useSearch();
@@ -202,7 +201,7 @@ function columnsOf(organization: string, seen: string | null): Column<ActivityIt
   ];
 }
 
-/** An update with its current status; for other events, the action. */
+/** Events other than updates show their action. */
 function What({ item, organization }: { readonly item: ActivityItem; readonly organization: string }) {
   const { action, description, stack, update } = item;
   if (update === null || stack === null) return <>{description}</>;

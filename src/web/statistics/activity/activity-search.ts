@@ -1,7 +1,7 @@
 export const activityKinds = ['updates', 'previews', 'approvals', 'freezes', 'stacks'] as const;
 export type ActivityKind = (typeof activityKinds)[number];
 
-/** Filters of the activity in the URL. `stack`: a project, or `project/stack`. */
+/** `stack` is a project, or `project/stack`. */
 export interface ActivitySearch {
   readonly kind?: ActivityKind | undefined;
   readonly who?: string | undefined;

@@ -26,7 +26,7 @@ export function useAskedApprovals({ organization, project, stack }: StackRef, co
   return useQuery(trpc.approvals.ofStack.queryOptions(input, { refetchInterval: every(pollMs) }));
 }
 
-/** Approvals requested by runs of this stack, or by one commit, with the button for users who may approve. */
+/** Requested by runs of this stack, or by one commit. */
 export function ApprovalNotice({ commit, stack }: { readonly stack: StackRef; readonly commit?: string }) {
   const query = useAskedApprovals(stack, commit);
   const [chosen, setChosen] = useState<Approval | null>(null);

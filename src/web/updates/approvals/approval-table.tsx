@@ -14,7 +14,6 @@ import { ApproveDialog } from './approve-dialog.tsx';
 import { approvalTableTexts } from './texts.tsx';
 import { isWithdrawable, WithdrawDialog, withdrawWord } from './withdraw-dialog.tsx';
 
-/** Approvals: run, commit and reason, and the button for users who may approve. */
 export function ApprovalTable({
   empty,
   organization,
@@ -113,7 +112,6 @@ export function ApprovalTable({
   );
 }
 
-/** Links to the stopped update, and to its CI run. */
 export function ApprovalLinks({
   approval: { ciUrl, project, stack, updateId },
   organization,

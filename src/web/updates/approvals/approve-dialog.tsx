@@ -16,7 +16,7 @@ const times = [
   ['10080', approveDialogTexts.aWeek],
 ] as const;
 
-/** Approves a commit, with a reason that the audit log keeps. */
+/** The audit log keeps the reason. */
 export function ApproveDialog({
   approval: { commit, id, kind, project, request, stack },
   onClose,

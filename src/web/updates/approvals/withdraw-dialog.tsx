@@ -6,12 +6,11 @@ import { ActionDialog } from '../../platform/ui/action-dialog.tsx';
 import { shortCommit } from '../update-status.ts';
 import { withdrawDialogTexts } from './texts.tsx';
 
-/** Whether there is something to withdraw: a request, or a valid approval. */
+/** Only a request or a valid approval can be withdrawn. */
 export function isWithdrawable({ approvedAt, isValid, mayWithdraw }: Approval): boolean {
   return mayWithdraw && (approvedAt === null || isValid);
 }
 
-/** The label of the button. */
 export function withdrawWord({ approvedAt }: Approval): string {
   return approvedAt === null ? withdrawDialogTexts.withdraw : withdrawDialogTexts.revoke;
 }

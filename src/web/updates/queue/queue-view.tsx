@@ -34,7 +34,7 @@ const causes = {
 
 type Asked = (run: QueueItem, way: Way) => void;
 
-/** The lock holder and the queue of each busy stack. Updates automatically. */
+/** Updates automatically. */
 export function QueueView({ organization }: { readonly organization: string }) {
   // The dialog stays when the run continues or ends.
   const [asked, setAsked] = useState<{ readonly run: QueueItem; readonly way: Way } | null>(null);

@@ -13,7 +13,6 @@ export type Way = 'evict' | 'drain' | 'cancel';
 
 const texts = runActionsTexts.dialogs;
 
-/** The actions on a run that holds a lock or waits for one. */
 export function RunActions({ onAsk, run }: { readonly run: QueueItem; readonly onAsk: (way: Way) => void }) {
   const name = `${run.project}/${run.stack}`;
   if (run.updateId === null) {
@@ -40,7 +39,7 @@ export function describeRun({ by, kind }: Pick<QueueItem, 'by' | 'kind'>): strin
   return queueTexts.runBy(kind === null ? queueTexts.run : viewKind({ kind }), by);
 }
 
-/** The question before a run is stopped. It names the run, because rows may move before the click. */
+/** Names the run, because rows may move before the click. */
 export function askAbout(run: Pick<QueueItem, 'by' | 'kind' | 'position' | 'project' | 'stack'>, way: Way) {
   const { description, title, ...text } = texts[way];
   return {
@@ -50,7 +49,6 @@ export function askAbout(run: Pick<QueueItem, 'by' | 'kind' | 'position' | 'proj
   };
 }
 
-/** Asks before a run is stopped. */
 export function StopDialog({
   onClose,
   run,

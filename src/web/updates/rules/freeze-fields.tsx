@@ -15,7 +15,6 @@ const presets = [
   { name: freezeFieldsTexts.customTimes, cron: '0 9 * * 1-5', hours: '2' },
 ] as const;
 
-/** When a freeze is in force, and its effect on updates meanwhile. */
 export function FreezeFields({ draft, onChange }: SettingsProps) {
   const { until, windows } = draft;
   const zones = useId();

@@ -18,7 +18,7 @@ const pauseMs = 400;
 
 type EditedRule = Omit<Rule, 'freeze' | 'isManaged'>;
 
-/** Sets a rule of one of the `kinds`, or edits `rule`. `stack`: the stack of the rule. */
+/** Sets a rule of one of the `kinds`, or edits `rule`. */
 export function RuleDialog({
   first,
   kinds,
@@ -28,7 +28,6 @@ export function RuleDialog({
   stack,
 }: {
   readonly organization: string;
-  /** The initial draft of a new rule. */
   readonly first: RuleDraft;
   readonly rule?: EditedRule | null;
   readonly kinds: readonly RuleKind[];
@@ -202,7 +201,6 @@ function Estimate({
 }: {
   readonly organization: string;
   readonly rule: WrittenRule | null;
-  /** The edited rule. */
   readonly ruleId: string | undefined;
 }) {
   const settled = useSettled(rule === null ? null : JSON.stringify(rule));
@@ -225,7 +223,6 @@ function Estimate({
   );
 }
 
-/** The value once it has not changed for a moment. */
 function useSettled<T>(value: T): T {
   const [settled, setSettled] = useState(value);
   useEffect(() => {
@@ -235,7 +232,7 @@ function useSettled<T>(value: T): T {
   return settled;
 }
 
-/** The rule as text that has settled; a query without one is disabled. */
+/** A query without a settled rule is disabled. */
 function settledRule(text: string | null): WrittenRule {
   return JSON.parse(text ?? '{"kind":"","settings":{}}') as WrittenRule;
 }

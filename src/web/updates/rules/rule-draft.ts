@@ -43,13 +43,12 @@ export interface RuleDraft {
   readonly monthly: string;
 }
 
-/** The props of the fields of one kind of rule. */
 export interface SettingsProps {
   readonly draft: RuleDraft;
   readonly onChange: (part: Partial<RuleDraft>) => void;
 }
 
-/** The request body for a rule, or null while the draft is incomplete. */
+/** The request body for a rule. */
 export interface WrittenRule {
   readonly kind: string;
   readonly project: string | null;
@@ -71,14 +70,12 @@ export function emptyDraft(kind: RuleKind): RuleDraft {
   };
 }
 
-/** The initial values of the form for a rule about retention. */
 export function keptByDefault(kind: RuleKind): Pick<RuleDraft, 'daily' | 'days' | 'monthly' | 'newest'> {
   return kind === 'keep-versions'
     ? { newest: '10', days: '30', daily: '90', monthly: '24' }
     : { newest: '', days: '90', daily: '', monthly: '' };
 }
 
-/** The draft of an existing rule. */
 export function draftOf({ kind, note, project, settings, stack, tag }: Omit<Rule, 'freeze' | 'isManaged'>): RuleDraft {
   const empty = emptyDraft(kind as RuleKind);
   const savedUntil = typeof settings['until'] === 'string' ? settings['until'] : '';
@@ -113,7 +110,7 @@ function keptOf(settings: Readonly<Record<string, unknown>>): Partial<RuleDraft>
   );
 }
 
-/** A time in the format of `datetime-local`, to the second. */
+/** Formats the time as `datetime-local`, to the second. */
 function localTime(iso: string): string {
   if (iso === '') return '';
   const time = new Date(iso);

@@ -1,7 +1,6 @@
 import { byteText } from '../../platform/ui/byte-text.ts';
 import { durationTexts, ruleLabelTexts } from './labels/texts.ts';
 
-/** When a freeze is in force. */
 export interface FreezeWindow {
   /** Minute, hour, day, month and day of the week. */
   readonly cron: string;
@@ -9,7 +8,6 @@ export interface FreezeWindow {
   readonly minutes: number;
 }
 
-/** The name and the purpose of each kind of rule. */
 export const ruleKinds = ruleLabelTexts.kinds;
 export type RuleKind = keyof typeof ruleKinds;
 
@@ -115,7 +113,6 @@ function keptVersions({ daily, days, monthly, newest }: Readonly<Record<string, 
   ].filter((part) => part !== null);
 }
 
-/** A human-readable duration, from seconds. */
 export function durationText(seconds: number): string {
   for (const [text, size] of [
     [durationTexts.days, 86_400],
@@ -130,7 +127,7 @@ export function durationText(seconds: number): string {
     : durationTexts.seconds(seconds);
 }
 
-/** The start of a window, as text if the expression is simple, and its duration. */
+/** Describes a simple expression as text. */
 export function describeWindow({ cron, minutes, timeZone }: FreezeWindow): string {
   const lasts = durationText(minutes * 60);
   const simple = /^(\d{1,2}) (\d{1,2}) \* \* (\*|[0-7](?:[-,][0-7])*)$/.exec(cron);

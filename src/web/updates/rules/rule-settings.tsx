@@ -4,7 +4,6 @@ import styles from './rule-dialog.module.css';
 import type { SettingsProps } from './rule-draft.ts';
 import { ruleSettingsTexts } from './texts.tsx';
 
-/** The fields of one kind of rules. */
 export function RuleSettings({ draft, onChange }: SettingsProps) {
   const number = (
     label: string,

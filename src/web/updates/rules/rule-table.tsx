@@ -23,7 +23,6 @@ interface RuleTableProps {
   readonly empty: ReactNode;
 }
 
-/** Rules for queues and change limits, and the stacks they apply to. */
 export function RuleTable({ empty, ...list }: RuleTableProps & { readonly label: string }) {
   return (
     <EditableRules
@@ -151,12 +150,11 @@ function EditableRules({
   return <Table {...list} columns={all} keyOf={({ id }) => id} />;
 }
 
-/** The author of a rule, and the time it was set. */
 function SetBy({ rule: { setAt, setBy } }: { readonly rule: Rule }) {
   return <span className={styles['set']}>{ruleTableTexts.setByAt(setBy, <Time at={setAt} />)}</span>;
 }
 
-/** Marks the rule that a link has led to, and shows it. */
+/** A link has led to the rule. */
 function ChosenMark({ chosen, rule }: { readonly rule: Rule; readonly chosen: string | undefined }) {
   const mark = useRef<HTMLSpanElement>(null);
   const isChosen = rule.id === chosen;

@@ -152,7 +152,6 @@ function useRules(organization: string, kinds: readonly RuleKind[]) {
   );
 }
 
-/** Asks before a rule is removed. */
 export function RemoveDialog({
   onClose,
   organization,

@@ -9,7 +9,7 @@ const parts = { weekday: 'short', day: 'numeric', month: 'short', hour: '2-digit
 
 type FreezeTimes = NonNullable<RulePreview['freeze']>;
 
-/** Whether a freeze is in force, and its next windows, in the reader's time or in UTC. */
+/** Times are the reader's, or in UTC. */
 export function NextWindows({
   freeze,
   isStateShown = true,

@@ -11,10 +11,7 @@ export interface Durations<Item> {
   readonly outliers: readonly Item[];
 }
 
-/**
- * Items that take unusually long: longer than the third quartile plus one and a half times the distance between the quartiles (Tukey). Null
- * if there are too few items.
- */
+/** Longer than the third quartile plus one and a half times the distance between the quartiles (Tukey). Null if there are too few items. */
 export function findOutliers<Item extends { readonly seconds: number }>(
   items: readonly Item[],
 ): Durations<Item> | null {

@@ -23,7 +23,6 @@ const dayMs = 24 * 3600 * 1000;
 const maxNamed = 5;
 const tones: Readonly<Record<string, ChartPoint['tone']>> = { failed: 'failure', cancelled: 'neutral' };
 
-/** How long the stack's updates take, and how many resources it has. */
 export function StackTrends({ stack }: { readonly stack: StackRef }) {
   const query = useQuery(trpc.updates.trend.queryOptions(stack, { refetchInterval: every(refreshMs) }));
   const problem = useProblem(query);

@@ -54,7 +54,7 @@ export function WatchButton({
   );
 }
 
-/** Tests that notifications are shown. Browsers of phones have the constructor, but show none for pages. */
+/** Browsers of phones have the constructor, but show no notifications for pages. */
 function canNotify(subject: string): boolean {
   try {
     new Notification(subject, { body: watchButtonTexts.youWillBeNotified, tag: 'holdfast-watch' });

@@ -4,13 +4,13 @@ import { createStoredList } from '../../platform/ui/stored-value.ts';
 
 export const maxWatched = 20;
 
-/** A stack, or one of its updates, whose end is shown by a notification. */
+/** A notification shows its end. */
 export interface Watched extends StackRef {
   /** The user who watches it: others may use the same browser. */
   readonly login: string;
   /** Null: all updates of the stack. */
   readonly updateId: string | null;
-  /** The latest known end of an update, by the server's clock; null: none is known yet. */
+  /** By the server's clock; null: none is known yet. */
   readonly endedAt: string | null;
 }
 
@@ -20,7 +20,6 @@ const watched = createStoredList('holdfast.watched', parseWatched);
 export const listWatched = watched.read;
 export const useWatched = watched.use;
 
-/** The valid part of the stored list. */
 export function parseWatched(stored: unknown): readonly Watched[] {
   return Array.isArray(stored) ? stored.filter(isWatched).slice(-maxWatched) : [];
 }
@@ -35,7 +34,6 @@ function isWatched(value: unknown): value is Watched {
   );
 }
 
-/** Whether both are about the same stack or update, for the same user. */
 export function isSameWatch(one: Omit<Watched, 'endedAt'>, other: Omit<Watched, 'endedAt'>): boolean {
   return (['login', 'organization', 'project', 'stack', 'updateId'] as const).every(
     (name) => one[name] === other[name],
@@ -52,9 +50,7 @@ export function noteEnd(one: Watched, endedAt: string): void {
   watched.set(watched.read().map((each) => (isSameWatch(each, one) ? { ...each, endedAt } : each)));
 }
 
-/**
- * A watch follows a renamed stack, and ends with a deleted one. If it is unknown which is the case, `find` rejects, and the watch stays.
- */
+/** Follows a renamed stack, and ends with a deleted one. If it is unknown which is the case, `find` rejects, and the watch stays. */
 export async function followRename(
   one: Watched,
   find: () => Promise<Pick<StackRef, 'project' | 'stack'> | null>,

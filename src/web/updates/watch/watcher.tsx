@@ -12,7 +12,7 @@ import { followRename, listWatched, noteEnd, unwatch, useWatched, type Watched }
 const pollMs = 60_000;
 /** In a busy organization, updates end all the time: all watched items are read once in this time. */
 const settleMs = 3_000;
-/** Maximum number of a stack's updates that end between two checks. */
+/** The maximum of a stack between two checks. */
 const maxEnds = 5;
 
 /** Shows notifications for the items that this browser watches. */
@@ -45,7 +45,7 @@ export default function Watcher() {
   return followed.map((name) => <Follower key={name} organization={name} onChange={checkSoon} />);
 }
 
-/** Checks all items together, so that they share one request. */
+/** Together, so that the items share one request. */
 function check(login: string | undefined): void {
   void Promise.all(
     listWatched()

@@ -15,15 +15,13 @@ import type { RetentionKind } from '../../../shared/updates/rules/rule-kinds.ts'
 import { createUpdateRuleRepository } from '../../../shared/updates/rules/update-rule-repository.ts';
 import type { ApplicableRule } from '../../../shared/updates/rules/update-rules.ts';
 
-/** Number of updates per transaction. */
 const updatesAtOnce = 20;
 /** Chunks of states, or segments of events, per transaction. A state, and the events of an update, are never deleted in parts. */
 const partsAtOnce = 400;
-/** Maximum dependent rows that one statement deletes or changes. */
+/** Dependent rows that one statement deletes or changes. */
 const rowsAtOnce = 200;
 const segmentsAtOnce = 50;
 
-/** Counts of deleted data. */
 export interface Deleted {
   versions: number;
   events: number;
@@ -37,8 +35,8 @@ export interface Deleted {
 class StackSkipped extends Error {}
 
 /**
- * Applies the retention rules to one stack. Each transaction locks the stack, without waiting for it, and checks rules and hold again. It
- * deletes states, events or previews completely, so a process may be killed at any point.
+ * Each transaction locks the stack, without waiting for it, and checks rules and hold again. It deletes states, events or previews
+ * completely, so a process may be killed at any point.
  */
 export class StackRetention {
   readonly #db: Database;
@@ -49,7 +47,7 @@ export class StackRetention {
     this.#rows = createRetentionRepository(db);
   }
 
-  /** Deletes data that the rules do not keep, and adds the counts to `deleted`. Returns whether everything is deleted. */
+  /** Adds the counts to `deleted`. Returns whether everything that the rules do not keep is deleted. */
   async apply(
     { id, organizationId }: { readonly id: string; readonly organizationId: string },
     deleted: Deleted,
@@ -122,7 +120,7 @@ export class StackRetention {
     return count;
   }
 
-  /** Yields ids of updates for one transaction each. */
+  /** Each slice is for one transaction. */
   async *#slices(updates: readonly { readonly id: string }[]): AsyncGenerator<readonly string[]> {
     for (let at = 0; at < updates.length; at += updatesAtOnce) {
       const ids = updates.slice(at, at + updatesAtOnce).map(({ id }) => id);
@@ -132,7 +130,6 @@ export class StackRetention {
   }
 }
 
-/** Returns the number of updates. */
 async function deleteEvents(
   stack: LockedStack,
   rule: ApplicableRule<RetentionKind>,
@@ -158,7 +155,6 @@ async function deletePreviews(
   });
 }
 
-/** Locks the stack for each change. */
 class LockedStack {
   readonly id: string;
   readonly #organizationId: string;
@@ -194,7 +190,7 @@ class LockedStack {
   }
 }
 
-/** Groups states with few updates. Splits a state with many updates; its last updates come last. */
+/** A state with many updates is split; its last updates come last. */
 async function* inBatches(states: AsyncIterable<DoomedState>): AsyncGenerator<readonly DoomedState[]> {
   let batch: DoomedState[] = [];
   let count = 0;
@@ -213,7 +209,7 @@ async function* inBatches(states: AsyncIterable<DoomedState>): AsyncGenerator<re
   if (batch.length > 0) yield batch;
 }
 
-/** Splits items into parts of one transaction each. An item that is too large is a part of its own. */
+/** Each part is for one transaction. An item that is too large is a part of its own. */
 function* boundedBy<T>(items: readonly T[], partsOf: (item: T) => number): Generator<readonly T[]> {
   let group: T[] = [];
   let count = 0;

@@ -8,8 +8,8 @@ const stacksAtOnce = 200;
 const chunksAtOnce = 50;
 
 /**
- * Applies the retention rules to all due stacks. A stack that fails, or is busy, does not delay the others, and is tried again in the
- * next run. Returns the number of versions, updates and previews of which something was deleted.
+ * Applies the retention rules to all due stacks. A stack that fails, or is busy, does not delay the others, and is tried again in the next
+ * run.
  */
 export async function sweepRetention(
   { chunks, db, logger, metrics }: Pick<AppContext, 'chunks' | 'db' | 'logger' | 'metrics'>,

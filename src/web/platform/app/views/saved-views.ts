@@ -15,14 +15,14 @@ export const thenReadViews = {
   onSettled: () => queryClient.invalidateQueries({ queryKey: trpc.views.pathKey() }),
 } as const;
 
-/** The organizations whose views are offered: the one in the path, or all of the user's. */
+/** The organization in the path, or all of the user's. */
 export function useViewOwners(): readonly string[] {
   const { organization } = useParams({ strict: false });
   const names = useMe()?.organizations.map(({ name }) => name) ?? [];
   return organization === undefined ? names : names.filter((name) => name === organization);
 }
 
-/** The user's own views in these organizations, and the shared views. */
+/** The user's own views, and the shared ones. */
 export function useSavedViews(owners: readonly string[]) {
   const [organization = ''] = owners;
   const ofOne = useQuery(
@@ -42,7 +42,6 @@ const paths = {
   ci: '/$organization/~/ci',
 } as const satisfies Record<SavedView['page'], string>;
 
-/** Where a view leads to. */
 export function viewLink({ organization, page, search }: OwnedView): LinkProps {
   return { to: paths[page], params: { organization }, search } as LinkProps;
 }

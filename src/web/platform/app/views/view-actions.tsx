@@ -12,8 +12,8 @@ import { isSameView } from './viewed-page.ts';
 import styles from './views-dialog.module.css';
 
 /**
- * The actions of the user on a view. Its author renames and shares it, and replaces its filters by `viewed`, the filters of this page.
- * Admins may delete shared views.
+ * The author of a view renames and shares it, and replaces its filters by `viewed`, the filters of this page. Admins may delete shared
+ * views.
  */
 export function ViewActions({ view, viewed }: { readonly view: OwnedView; readonly viewed: ViewedPage }) {
   const { id, isOwn, isPinned, isShared, name, organization, page } = view;

@@ -1,6 +1,6 @@
 import type { SavedView, ViewedPage } from '../procedure-types.ts';
 
-/** The view of a page. `search`: the known parameters of its URL. */
+/** `search` has the known parameters of the page's URL. */
 export function viewOf(page: SavedView['page'], search: object): ViewedPage {
   const given = Object.entries(search).flatMap(([key, value]) =>
     value === undefined || value === '' ? [] : [[key, String(value)]],
@@ -8,7 +8,6 @@ export function viewOf(page: SavedView['page'], search: object): ViewedPage {
   return { page, search: Object.fromEntries(given) } as ViewedPage;
 }
 
-/** Whether both views show the same. */
 export function isSameView(one: Pick<SavedView, 'page' | 'search'>, other: ViewedPage): boolean {
   const text = (search: object): string => JSON.stringify(Object.entries(search).sort());
   return one.page === other.page && text(one.search) === text(other.search);

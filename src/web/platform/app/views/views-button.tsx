@@ -9,13 +9,12 @@ import { viewOf } from './viewed-page.ts';
 
 const ViewsDialog = lazyPart(async () => (await import('./views-dialog.tsx')).default);
 
-/** Opens the saved views, and saves the view of this page. */
 export function ViewsButton({
   page,
   search,
 }: {
   readonly page: SavedView['page'];
-  /** The known parameters of the page's URL: others are not saved. */
+  /** Other parameters of the URL are not saved. */
   readonly search: object;
 }) {
   const owners = useViewOwners();

@@ -13,7 +13,7 @@ import { viewTexts } from './texts.ts';
 import { ViewActions } from './view-actions.tsx';
 import styles from './views-dialog.module.css';
 
-/** Saves the view of the page, and lists the saved ones. `owners`: the organizations whose views are offered. */
+/** `owners` are the organizations whose views are offered. */
 export default function ViewsDialog({
   onClose,
   owners,

@@ -44,7 +44,7 @@ interface FlowGraphProps {
   readonly onPick?: (thing: number) => void;
 }
 
-/** A dependency graph: collapsed by parent and by kind, with search, a map, and an outline in words. */
+/** Collapsed by parent and by kind, with search, a map, and an outline in words. */
 export function FlowGraph({ caption, chosen, data, label, onOpen, onPick }: FlowGraphProps) {
   const [picked, setPicked] = useState<number | null>(null);
   const focus = chosen ?? picked;

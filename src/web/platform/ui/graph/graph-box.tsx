@@ -16,7 +16,6 @@ export const BoxActionsContext = createContext<BoxActions>({ chosen: null, activ
 
 export type BoxNode = Node<{ readonly box: GraphBox } & Record<string, unknown>, 'box'>;
 
-/** A box of the picture, with buttons. */
 export function BoxOfGraph({ data: { box } }: NodeProps<BoxNode>) {
   const { activate, chosen, toggle } = useContext(BoxActionsContext);
   const isChosen = box.thing !== null && box.thing === chosen;

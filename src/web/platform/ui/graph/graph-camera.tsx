@@ -9,8 +9,8 @@ export const readableZoom = 0.92;
 const margin = 24;
 
 /**
- * Shows a new drawing readably: all of it if it fits, otherwise from its left edge or around the box `center`. A box that stays (`held`)
- * keeps its position on the screen, so that a click moves nothing away from the pointer.
+ * All of a new drawing if it fits, otherwise from its left edge or around the box `center`. A box that stays (`held`) keeps its position on
+ * the screen, so that a click moves nothing away from the pointer.
  */
 export function GraphCamera({
   center,
@@ -74,12 +74,10 @@ export function GraphCamera({
   return null;
 }
 
-/** The zoom at which the whole picture is in view. */
 export function zoomToFit(layout: GraphLayout, { height, width }: { width: number; height: number }): number {
   return Math.min((width - 2 * margin) / layout.width, (height - 2 * margin) / layout.height);
 }
 
-/** Whether the whole box is in view. */
 function isInView(
   { x, y }: Position,
   viewport: Viewport,

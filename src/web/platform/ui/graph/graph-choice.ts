@@ -1,7 +1,7 @@
 import type { GraphBox, GraphChoice, GraphView } from './graph-data.ts';
 import { listOfMore, membersShown } from './graph-view.ts';
 
-/** The last picture, and its choice. The page may have requested another one since. */
+/** The page may have requested another picture since. */
 interface Shown {
   readonly choice: GraphChoice;
   readonly drawing: { readonly view: GraphView };

@@ -1,10 +1,7 @@
 /** Size of a box in pixels. */
 export const boxSize = { width: 228, height: 54 };
 
-/**
- * Things of a graph by their positions in these lists, which have the same length. Lists are used because a worker gets a copy, even of
- * 50,000 things.
- */
+/** By their positions in these lists, which have the same length. Lists, because a worker gets a copy, even of 50,000 things. */
 export interface GraphData {
   readonly names: readonly string[];
   /** Second lines. Things with the same parent and kind are grouped. */
@@ -15,29 +12,27 @@ export interface GraphData {
   readonly parents: readonly number[];
   /** By thing: its dependencies. */
   readonly needs: readonly (readonly number[])[];
-  /** By thing: whether it only contains others: a click expands it. */
+  /** By thing: it only contains others, and a click expands it. */
   readonly holders?: readonly boolean[];
   /** By thing: whether it cannot be opened. */
   readonly faint?: readonly boolean[];
 }
 
-/** The expanded boxes, and the number of shown members of each box. */
 export interface GraphChoice {
   /** Null: as many as fit. */
   readonly expanded: readonly string[] | null;
   /** Boxes that are expanded in addition. */
   readonly added: readonly string[];
-  /** By box: number of members shown beyond the first ones. */
+  /** By box: members shown beyond the first ones. */
   readonly more: Readonly<Record<string, number>>;
-  /** The chosen thing. */
   readonly focus: number | null;
-  /** Whether the boxes that contain the chosen thing are expanded. */
+  /** The boxes that contain the chosen thing are expanded. */
   readonly isRevealed: boolean;
-  /** Whether only the chosen thing and its connections are shown, or all things. */
+  /** Only the chosen thing and its connections are shown. */
   readonly isNear: boolean;
 }
 
-/** A box of a graph: a thing, a group of things of one kind, or the rest of a long list. */
+/** A thing, a group of things of one kind, or the rest of a long list. */
 export interface GraphBox {
   readonly id: string;
   readonly shape: 'thing' | 'group' | 'more';
@@ -45,7 +40,6 @@ export interface GraphBox {
   readonly thing: number | null;
   readonly name: string;
   readonly detail: string;
-  /** The parent box. */
   readonly parent: string | null;
   /** Null: the box cannot be expanded. */
   readonly isExpanded: boolean | null;
@@ -59,7 +53,6 @@ export interface GraphEdge {
   readonly isParent: boolean;
 }
 
-/** The content of a drawing. */
 export interface GraphView {
   readonly boxes: readonly GraphBox[];
   readonly edges: readonly GraphEdge[];

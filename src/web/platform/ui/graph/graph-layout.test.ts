@@ -46,7 +46,6 @@ describe('the layout of a graph', () => {
   });
 });
 
-/** Boxes and edges keep apart, and are in the picture. */
 function expectClear({ boxes, edges, height, width }: ReturnType<typeof layOutGraph>): void {
   const overlaps = boxes.filter((one) =>
     boxes.some(

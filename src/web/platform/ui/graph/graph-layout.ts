@@ -1,7 +1,7 @@
 import { Graph, layout } from '@dagrejs/dagre';
 import type { GraphEdge } from './graph-data.ts';
 
-/** Maximum number of boxes below each other; a higher layer is split into columns. */
+/** A higher layer is split into columns. */
 const maxRows = 10;
 /** Number of columns of boxes without edges, below the others. */
 const looseColumns = 4;
@@ -17,7 +17,7 @@ export interface PositionedBox extends Point {
   readonly id: string;
 }
 
-/** An edge, and the path along which it is drawn: no box but its ends is in its way. */
+/** No box but the edge's ends is in the way of the path. */
 export interface EdgeRoute extends GraphEdge {
   readonly path: string;
   /** From the box that is needed to the box that needs it. */
@@ -36,7 +36,7 @@ interface Size {
   readonly height: number;
 }
 
-/** Places boxes in layers, with dependencies left of their dependents, and routes edges between the boxes. */
+/** Dependencies are left of their dependents, and edges run between the boxes. */
 export function layOutGraph(ids: readonly string[], edges: readonly GraphEdge[], size: Size): GraphLayout {
   const joined = new Set(edges.flatMap(({ from, to }) => [from, to]));
   const tied = ids.filter((id) => joined.has(id));
@@ -103,8 +103,8 @@ function arrangeLayers(ids: readonly string[], edges: readonly GraphEdge[], size
 }
 
 /**
- * Places boxes in these columns. An edge goes through a junction in each column that it crosses. Edges from one box share their junctions:
- * with separate lines, a graph with many readers of one thing would be as high as without columns.
+ * An edge goes through a junction in each column that it crosses. Edges from one box share their junctions: with separate lines, a graph
+ * with many readers of one thing would be as high as without columns.
  */
 function arrangeColumns(
   ids: readonly string[],
@@ -138,7 +138,7 @@ function arrangeColumns(
   return { graph, junctions };
 }
 
-/** Routes an edge horizontally through columns, between their boxes; it bends only between columns. */
+/** Horizontal through columns, between their boxes; bends only between columns. */
 function route(graph: Graph, edge: GraphEdge, junctions: readonly string[], size: Size): EdgeRoute {
   const start = graph.node(edge.to) as Point;
   const end = graph.node(edge.from) as Point;
@@ -157,7 +157,7 @@ function route(graph: Graph, edge: GraphEdge, junctions: readonly string[], size
   return { ...edge, points, path: pathOf(points) };
 }
 
-/** Bends between the first and the second point, is horizontal between the second and the third, and so on. */
+/** Bends between the first and second point, is horizontal between the second and third, and so on. */
 function pathOf(points: readonly Point[]): string {
   const [first, ...others] = points as [Point, ...Point[]];
   let path = `M${first.x} ${first.y}`;

@@ -1,6 +1,6 @@
 import type { GraphBox, GraphChoice, GraphData } from './graph-data.ts';
 
-/** Finds elements of former data in newer data. Null: the element is gone. */
+/** From former data to newer data. Null: the element is gone. */
 export interface GraphMoves {
   /** Maps the id of a box, or of a list of boxes. */
   readonly id: (id: string) => string | null;
@@ -54,7 +54,7 @@ export function movesBetween(former: GraphData, latest: GraphData): GraphMoves {
   };
 }
 
-/** A stable key of each thing: its kind, its name, and those of its parents; the first of equal ones counts. */
+/** Stable: a thing's kind, its name, and those of its parents; the first of equal ones counts. */
 function keysOf({ kindOf, kinds, names, parents }: GraphData): string[] {
   const own = names.map((name, at) => `${kinds[kindOf[at] as number]}\n${name}`);
   const counts = new Map<string, number>();

@@ -6,7 +6,7 @@ import { graphBoxTexts } from './texts.ts';
 
 const maxNamed = 10;
 
-/** The content of the picture as a nested list with the same buttons, and the dependencies of each box. */
+/** The picture as a nested list with the same buttons, and the dependencies of each box. */
 export function GraphOutline({ view }: { readonly view: GraphView }) {
   const inside = useMemo(() => Map.groupBy(view.boxes, ({ parent }) => parent), [view]);
   const needs = useMemo(() => {

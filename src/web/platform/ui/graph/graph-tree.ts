@@ -10,7 +10,7 @@ export interface GraphTree {
   readonly below: readonly number[];
   /** Every parent before its children. */
   readonly order: readonly number[];
-  /** By thing: its parent, or -1; safe for cycles, which a damaged state may contain. */
+  /** By thing; -1 for none. Safe for cycles, which a damaged state may contain. */
   readonly parents: readonly number[];
   /** By thing: its dependents. */
   readonly neededBy: readonly (readonly number[])[];

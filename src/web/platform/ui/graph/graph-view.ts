@@ -2,7 +2,7 @@ import type { GraphBox, GraphChoice, GraphEdge, GraphView } from './graph-data.t
 import type { GraphTree } from './graph-tree.ts';
 import { graphBoxTexts } from './texts.ts';
 
-/** Number of a box's members that are shown at first, and that each click adds. */
+/** Of a box, at first; each click adds as many. */
 export const membersShown = 25;
 /** A graph opens with at most this many boxes. */
 const maxBoxesAtFirst = 40;
@@ -81,7 +81,6 @@ export function viewTree(tree: GraphTree, choice: GraphChoice): GraphView {
   };
 }
 
-/** A thing with its parent, its children, its dependencies and its dependents. */
 export function viewNeighborhood(tree: GraphTree, choice: GraphChoice, focus: number): GraphView {
   const boxes = new Map<string, GraphBox>();
   const edges = new Map<string, GraphEdge>();
@@ -114,7 +113,7 @@ export function viewNeighborhood(tree: GraphTree, choice: GraphChoice, focus: nu
   return { boxes: [...boxes.values()], edges: [...edges.values()], omittedBoxes: 0, omittedEdges: 0 };
 }
 
-/** The box to which the box for the rest of a list belongs. */
+/** The box with the id is the rest of this list. */
 export function listOfMore(id: string): string {
   return id.slice(2);
 }
@@ -132,7 +131,7 @@ function memberOf(thing: number): Member {
   return { id: `t${thing}`, thing, things: [thing] };
 }
 
-/** The children of a thing, or the roots; long lists by kind. */
+/** The roots, without a thing. Long lists are by kind. */
 function membersOf(tree: GraphTree, parent: number): Member[] {
   const things = parent < 0 ? tree.roots : (tree.children[parent] ?? []);
   if (things.length <= maxUngrouped) return things.map(memberOf);
@@ -147,7 +146,7 @@ function contentOf(tree: GraphTree, { thing, things }: Member): Member[] | null 
   return (tree.children[thing]?.length ?? 0) === 0 ? null : membersOf(tree, thing);
 }
 
-/** The shown members: the first ones, and the member that contains the focus. */
+/** The first ones, and the one that contains the focus. */
 function pageOf(tree: GraphTree, members: readonly Member[], { focus, more }: GraphChoice, list: string) {
   const count = membersShown + (more[list] ?? 0);
   // A box for the rest would take the place of a single member.
@@ -200,7 +199,7 @@ function pathTo(tree: GraphTree, focus: number, isWithItself = false): string[] 
   }
 }
 
-/** Expands level by level, as long as all boxes fit. Groups remain collapsed. */
+/** Level by level, as long as all boxes fit. Groups remain collapsed. */
 function expandToFit(tree: GraphTree): string[] {
   const expanded: string[] = [];
   let level = membersOf(tree, -1);

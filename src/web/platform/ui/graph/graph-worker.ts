@@ -3,14 +3,13 @@ import { type GraphLayout, layOutGraph } from './graph-layout.ts';
 import { type GraphTree, growTree } from './graph-tree.ts';
 import { viewNeighborhood, viewTree } from './graph-view.ts';
 
-/** A request of the page. `data` is sent with the first request about it. */
+/** `data` is sent with the first request about it. */
 export interface GraphQuestion {
   readonly number: number;
   readonly data: GraphData | null;
   readonly choice: GraphChoice;
 }
 
-/** The answer to a request. */
 export interface GraphDrawing {
   readonly number: number;
   readonly view: GraphView;

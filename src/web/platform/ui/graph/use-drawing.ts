@@ -6,13 +6,13 @@ export interface Drawn {
   readonly drawing: GraphDrawing;
   /** The shown data: things are positions in it. */
   readonly data: GraphData;
-  /** The shown choice. The page may have requested another one since. */
+  /** The page may have requested another choice since. */
   readonly choice: GraphChoice;
 }
 
 /**
- * The layout from a worker, because the layout of a large graph would block the page. `drawn`: the last drawing, until the next one is
- * ready. While a button is pressed in `figure`, the picture stays: a box that moved away would lose the click.
+ * A worker draws, because the layout of a large graph would block the page. `drawn` is the last drawing, until the next one is ready. While
+ * a button is pressed in `figure`, the picture stays: a box that moved away would lose the click.
  */
 export function useDrawing(
   data: GraphData | undefined,
@@ -60,7 +60,7 @@ export function useDrawing(
 /** A menu takes the release event of the button. */
 const releases = ['pointerup', 'pointercancel', 'contextmenu'];
 
-/** Calls `act` immediately, or with the last value once no button is pressed in `figure`. */
+/** Otherwise, with the last value once the button in `figure` is released. */
 function useWhileReleased<T>(figure: RefObject<HTMLElement | null>, act: (value: T) => void): (value: T) => void {
   const state = useRef<{ isPressed: boolean; late: T | null }>({ isPressed: false, late: null });
   useEffect(() => {

@@ -1,7 +1,6 @@
 import { counted } from '../../../platform/ui/counted.ts';
 
 export const ruleLabelTexts = {
-  /** The name and the purpose of each kind of rule. */
   kinds: {
     freeze: { name: 'Freeze', about: 'No updates, always or at certain times.' },
     concurrency: { name: 'Concurrent updates', about: 'Further updates wait until others end.' },
