@@ -69,6 +69,8 @@ async function barriersIn(page: Page, selector: string | null, rules: object = {
     const context = selector === null ? 'document' : JSON.stringify(selector);
     const options = {
       resultTypes: ['violations'],
+      // Otherwise axe parses all styles again, for a rule that it does not apply by default. That is a fifth of its time.
+      preload: false,
       ...(colorScheme === 'dark' ? { runOnly: { type: 'rule', values: colorRules } } : { rules }),
     };
     const { violations } = (await page.evaluate(`axe.run(${context}, ${JSON.stringify(options)})`)) as {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { VersionRestorer } from '../../src/cli/admin/version-restorer.ts';
-import { runAdminCommand } from '../support/admin.ts';
+import { runAdminCommand, runInProcess } from '../support/admin.ts';
 import { query } from '../support/database.ts';
 import { expireLeases } from '../support/expire-leases.ts';
 import { beginning, creation, removal } from '../support/journal-entries.ts';
@@ -53,7 +53,7 @@ async function createSkipped(): Promise<{ stack: TestStack; update: RunningUpdat
   const { next, stack, update } = await createWithUnknownKind();
   await ok(complete(app, next));
   await makeReplayable(update, 4);
-  const run = await runAdminCommand(app, 'recompact', ref(stack));
+  const run = await runInProcess(app, 'admin', 'recompact', ref(stack));
   expect([run.code, run.stdout]).toEqual([0, expect.stringContaining('Newer versions')]);
   return { stack, update, next };
 }
@@ -67,7 +67,7 @@ async function takesUpdates(stack: TestStack): Promise<void> {
 describe('recompact', () => {
   test('reports the reason when nothing has changed, and the stack stays blocked', async () => {
     const { stack } = await createFaulty();
-    const run = await runAdminCommand(app, 'recompact', ref(stack));
+    const run = await runInProcess(app, 'admin', 'recompact', ref(stack));
     expect([run.code, run.stderr]).toEqual([1, expect.stringContaining('Journal entry 4: "removeOld" is 99')]);
     expect(run.stderr).toContain('3 of 6 entries can be replayed');
     expect((await getStack(app, stack)).journalError).toContain('Journal entry 4');
@@ -92,7 +92,7 @@ describe('recompact', () => {
       `update journal_entries set entry = replace(entry, '"kind":1', '"kind":"x"') where update_id = $1 and sequence_id = 6`,
       [update.id],
     );
-    const run = await runAdminCommand(app, 'recompact', ref(stack));
+    const run = await runInProcess(app, 'admin', 'recompact', ref(stack));
     expect([run.code, run.stderr]).toEqual([1, expect.stringContaining('Journal entry 6')]);
     expect(await exportedNames(app, stack)).toEqual(['one']);
     expect((await getStack(app, stack)).journalError).toContain('Journal entry 6');
@@ -102,10 +102,10 @@ describe('recompact', () => {
     const { next, stack, update } = await createWithUnknownKind();
     await ok(append(app, next, [...creation(1, 'three', stack), beginning(3, 3), removal(4, 3, 0)]));
     await makeReplayable(update, 4);
-    const busy = await runAdminCommand(app, 'recompact', ref(stack));
+    const busy = await runInProcess(app, 'admin', 'recompact', ref(stack));
     expect([busy.code, busy.stderr]).toEqual([1, expect.stringContaining('an update is running')]);
     await ok(complete(app, next));
-    const run = await runAdminCommand(app, 'recompact', ref(stack));
+    const run = await runInProcess(app, 'admin', 'recompact', ref(stack));
     expect([run.code, run.stdout]).toEqual([0, expect.stringContaining('Newer versions')]);
     expect(await exportedNames(app, stack, 1)).toEqual(['one', 'two']);
     expect(await exportedNames(app, stack, 2)).toEqual(['three']);
@@ -121,7 +121,7 @@ describe('recompact', () => {
     expect(await exportedNames(app, stack, 2)).toEqual(['one']);
     expect(await exportedNames(app, stack, 1)).toEqual(['one', 'two']);
     expect(await checkpointOf(next)).not.toBe(await checkpointOf(update));
-    expect((await runAdminCommand(app, 'restore', ref(stack), '1')).code).toBe(0);
+    expect((await runInProcess(app, 'admin', 'restore', ref(stack), '1')).code).toBe(0);
     expect(await exportedNames(app, stack)).toEqual(['one', 'two']);
   });
 
@@ -152,7 +152,7 @@ test('accept makes the replayed prefix the state; the journal is deleted after i
   await query(app, `update journals set accepted_at = 'epoch' where update_id = $1`, [update.id]);
   await expireLeases(app.context);
   expect(await entries()).toEqual([]);
-  const again = await runAdminCommand(app, 'accept', ref(stack));
+  const again = await runInProcess(app, 'admin', 'accept', ref(stack));
   expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('no journal')]);
 });
 
@@ -163,13 +163,13 @@ describe('accept', () => {
     const [begin, success] = creation(3, 'two', stack) as [object, object];
     await ok(append(app, update, [...creation(1, 'one', stack), begin, { ...success, kind: 77 }]));
     await app.context.compactor.compact(update.id);
-    const early = await runAdminCommand(app, 'accept', ref(stack));
+    const early = await runInProcess(app, 'admin', 'accept', ref(stack));
     expect([early.code, early.stderr]).toEqual([1, expect.stringContaining('its update is running')]);
     await ok(append(app, update, [beginning(5, 5), removal(6, 5, 99)]));
     await ok(cancel(app, stack, update));
     await app.context.compactor.compact(update.id);
     expect((await getStack(app, stack)).journalError).toContain('Journal entry 6');
-    const run = await runAdminCommand(app, 'accept', ref(stack));
+    const run = await runInProcess(app, 'admin', 'accept', ref(stack));
     expect([run.code, run.stdout]).toEqual([0, expect.stringContaining('of 6 journal entries are in it')]);
     await takesUpdates(stack);
   });
@@ -219,7 +219,7 @@ describe('restore', () => {
 
   test('makes an earlier state the new version, and the stack accepts updates again', async () => {
     const { stack } = await createFaulty();
-    const run = await runAdminCommand(app, 'restore', ref(stack), '1');
+    const run = await runInProcess(app, 'admin', 'restore', ref(stack), '1');
     expect([run.code, run.stdout]).toEqual([0, expect.stringContaining('is now version 3')]);
     expect((await exportState(app, stack)).text).toBe((await exportState(app, stack, 1)).text);
     const { json } = await ok(app.call('GET', `${stack.path}/updates`, { auth: stack.auth }));
@@ -232,7 +232,7 @@ describe('restore', () => {
     ['x', 'a version is a positive whole number'],
   ])('changes nothing for version %s', async (version, problem) => {
     const { stack } = await createFaulty();
-    const run = await runAdminCommand(app, 'restore', ref(stack), version);
+    const run = await runInProcess(app, 'admin', 'restore', ref(stack), version);
     expect([run.code, run.stderr]).toEqual([1, expect.stringContaining(problem)]);
     expect((await getStack(app, stack)).journalError).toContain('Journal entry 4');
   });
@@ -241,7 +241,7 @@ describe('restore', () => {
     const stack = await createStack(app);
     await ok(app.call('POST', `${stack.path}/import`, { auth: stack.auth, body: deployment(1) }));
     await startUpdate(app, stack);
-    const run = await runAdminCommand(app, 'restore', ref(stack), '1');
+    const run = await runInProcess(app, 'admin', 'restore', ref(stack), '1');
     expect([run.code, run.stderr]).toEqual([1, expect.stringContaining('in progress')]);
   });
 });

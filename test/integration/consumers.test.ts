@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import pg from 'pg';
 import { createDueIndexRepository } from '../../src/shared/search/due-index-repository.ts';
-import { runAdminCommand } from '../support/admin.ts';
+import { runInProcess } from '../support/admin.ts';
 import { query } from '../support/database.ts';
 import { grant, person } from '../support/grants.ts';
 import { blockedBy, during } from '../support/held-transactions.ts';
@@ -174,7 +174,7 @@ test('a rebuilt index is due no more, and wrong rows of it are right', async () 
   const rebuilds = [
     () => app.context.indexer.rebuild(id, { allVersions: false }),
     async () => {
-      await runAdminCommand(app, 'index', 'rebuild', '--all');
+      await runInProcess(app, 'admin', 'index', 'rebuild', '--all');
       await indexAll(app);
     },
   ];
@@ -199,10 +199,10 @@ test('while all indexes are rebuilt, a rule decides by what they show of the new
   const stack = await createStack(app);
   const consumer = await consumerOf(stack, 'shop');
   await setRule(app, stack, { kind: 'consumers', settings: { mode: 'refuse' } });
-  await runAdminCommand(app, 'index', 'rebuild', '--all');
+  await runInProcess(app, 'admin', 'index', 'rebuild', '--all');
   expect((await remove(stack)).json.message).toContain(`is read by ${stack.organization}/apps/shop: `);
   await write(consumer, [{ name: 'other' }]);
-  await runAdminCommand(app, 'index', 'rebuild', '--all');
+  await runInProcess(app, 'admin', 'index', 'rebuild', '--all');
   expect((await remove(stack)).status).toBe(204);
   await query(app, 'delete from state_index_due', []);
 });
@@ -483,10 +483,10 @@ test('operators rebuild the index of a stack, or note all stacks for workers', a
   await write(stack, [{ name: 'a' }]);
   await query(app, 'delete from stack_resources', []);
   const name = `${stack.organization}/proj/dev`;
-  const done = await runAdminCommand(app, 'index', 'rebuild', name, '--versions');
+  const done = await runInProcess(app, 'admin', 'index', 'rebuild', name, '--versions');
   expect(JSON.stringify(done)).toContain('1 versions');
   expect(await indexedRows(app, stack)).toHaveLength(1);
-  await runAdminCommand(app, 'index', 'rebuild', '--all');
+  await runInProcess(app, 'admin', 'index', 'rebuild', '--all');
   const [row] = await query<{ due: number }>(app, 'select count(*)::int as due from state_index_due', []);
   expect(row?.due).toBeGreaterThan(0);
 });

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { createGrantRepository } from '../../src/shared/access/grant-repository.ts';
 import { createTeamRepository } from '../../src/shared/identity/team-repository.ts';
-import { runAdminCommand } from '../support/admin.ts';
+import { runInProcess } from '../support/admin.ts';
 import { query } from '../support/database.ts';
 import { grant, type Person, person, team } from '../support/grants.ts';
 import { getStack } from '../support/stack-state.ts';
@@ -369,7 +369,7 @@ test('operators manage teams and grants', async () => {
   const { organization } = await organizationOf();
   const viewer = await person(app, organization, 'viewer');
   const run = async (...args: string[]) => {
-    const { code, stdout, stderr } = await runAdminCommand(app, ...args, '--organization', organization);
+    const { code, stdout, stderr } = await runInProcess(app, 'admin', ...args, '--organization', organization);
     return code === 0 ? stdout.trim() : stderr.trim().split('\n').at(-1);
   };
   expect(await run('team', 'create', 'blue')).toBe('Created team blue.');

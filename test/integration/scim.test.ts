@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
-import { runAdminCommand } from '../support/admin.ts';
+import { runInProcess } from '../support/admin.ts';
 import { listEvents } from '../support/audit.ts';
 import { PageBrowser, setPassword } from '../support/browser.ts';
 import { holdInserts, query } from '../support/database.ts';
@@ -70,13 +70,13 @@ describe('who may call', () => {
 test('operators make the token; whom they deactivate, no provider reactivates', async () => {
   const { at } = await newOrganization();
   const inOrganization = ['--organization', at.organization, '--provisioning'];
-  const made = await runAdminCommand(app, 'token', 'create', 'okta', ...inOrganization);
+  const made = await runInProcess(app, 'admin', 'token', 'create', 'okta', ...inOrganization);
   const by = new Provider(app, at.organization, `Bearer ${made.stdout.trim()}`);
   const id = await by.addUser('both@example.test');
   await ok(setActive(by, id, false));
-  expect((await runAdminCommand(app, 'deactivate-user', 'both@example.test')).code).toBe(0);
+  expect((await runInProcess(app, 'admin', 'deactivate-user', 'both@example.test')).code).toBe(0);
   expect((await setActive(by, id, true)).status).toBe(409);
-  expect((await runAdminCommand(app, 'reactivate-user', 'both@example.test')).code).toBe(0);
+  expect((await runInProcess(app, 'admin', 'reactivate-user', 'both@example.test')).code).toBe(0);
   expect((await ok(setActive(by, id, true))).json.active).toBe(true);
   // An admin who had the secret could add people of other organizations without their consent.
   const tokens = `/api/orgs/${at.organization}/tokens`;
@@ -85,8 +85,8 @@ test('operators make the token; whom they deactivate, no provider reactivates', 
   const rotated = await app.call('POST', `${tokens}/${tokenId}/rotate`, { auth: at.auth, body: {} });
   expect([rotated.status, rotated.json.message]).toEqual([403, expect.stringContaining('holdfast admin token rotate')]);
   await ok(by.call('GET', 'Users'));
-  expect((await runAdminCommand(app, 'token', 'rotate', tokenId)).code).toBe(0);
-  const scoped = await runAdminCommand(app, 'token', 'create', 'x', ...inOrganization, '--scope', 'read:*/*');
+  expect((await runInProcess(app, 'admin', 'token', 'rotate', tokenId)).code).toBe(0);
+  const scoped = await runInProcess(app, 'admin', 'token', 'create', 'x', ...inOrganization, '--scope', 'read:*/*');
   expect([scoped.code, scoped.stderr]).toEqual([1, expect.stringContaining('no scopes')]);
 });
 

@@ -45,7 +45,7 @@ export interface Load {
 }
 
 /** Leaves processor time to processes that start, and to calls that a test waits for. */
-export const calm = 4;
+export const calm = 8;
 
 /**
  * Body sizes from which on the workers are used: with the first replica for nearly all bodies, with the last only for
