@@ -393,6 +393,31 @@ const repair = async (check: TableCheck | undefined): Promise<FsckReport> => {
   return fixing.report;
 };
 
+test('the hold of a deleted stack stays as long as it keeps anything', async () => {
+  const removed = await createStack(app);
+  const held = await stackId(app, removed);
+  await ok(app.call('DELETE', removed.path, { auth: removed.auth }));
+  await unchecked(`update stacks set held_at = now(), held_by = 'x', hold_reason = 'y', restorable_until = null, restorable_in = null
+    where id = '${held}'`);
+  const data = {
+    updates: `(stack_id, kind, dry_run, exclusive, status, expires_at, ended_at, events_archived)
+      values ($1, 'preview', true, false, 'succeeded', now(), now(), true)`,
+    checkpoints: `(stack_id, sha256, size_bytes, stored_bytes, codec, inline_bytes, resource_count)
+      values ($1, '', 0, 0, 'none', '', 0)`,
+    update_approvals: `(stack_id, kind, commit_id, asked_by, request, approved_at, approved_by, reason, expires_at)
+      values ($1, 'change-limit', 'c', 'ada', '', now(), 'bob', 'x', now())`,
+    encryption_keys: `(stack_id, master_key_id, wrapped_key) values ($1, 'x', '')`,
+  };
+  const isFixed = async (): Promise<boolean | undefined> =>
+    (await repair(stackChecks[0])).findings.find(({ kind }) => kind === 'hold')?.isFixed;
+  for (const [table, row] of Object.entries(data)) {
+    await sql(`insert into ${table} ${row}`, [held]);
+    expect([table, await isFixed()]).toEqual([table, false]);
+    await sql(`delete from ${table} where stack_id = $1`, [held]);
+  }
+  expect(await isFixed()).toBe(true);
+});
+
 test('a row that new ones push off its page is not taken for repaired', async () => {
   await sql('create table paged as select 2 * n::bigint as id from generate_series(1, 500) n');
   try {

@@ -24,8 +24,8 @@ export const rowKinds = {
   },
   hold: {
     means: 'A legal hold is on a deleted stack that nobody can restore, so the rest of the stack is never deleted.',
-    remedy: fixIt,
-    repair: 'ends the hold if the stack has no state',
+    remedy: `${fixIt} If that does not end it, the stack has data: bring its row back from a backup.`,
+    repair: 'ends the hold if the stack has no updates, states, approvals and keys',
   },
   pin: {
     means: 'A pinned version has no state, or has not ended.',

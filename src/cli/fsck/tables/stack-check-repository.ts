@@ -60,7 +60,10 @@ export const stackChecks: readonly TableCheck[] = [
         repair: (id) => [
           sql.fragment`update stacks s set held_at = null, held_by = null, hold_reason = null
             where s.id = ${id}::uuid and s.deleted_at is not null and s.restorable_until is null
-              and not exists (select 1 from updates u where u.stack_id = s.id and u.checkpoint_id is not null)`,
+              and not exists (select 1 from updates u where u.stack_id = s.id)
+              and not exists (select 1 from checkpoints c where c.stack_id = s.id)
+              and not exists (select 1 from update_approvals a where a.stack_id = s.id)
+              and not exists (select 1 from encryption_keys k where k.stack_id = s.id)`,
         ],
       },
       {
