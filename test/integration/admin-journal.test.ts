@@ -156,6 +156,25 @@ test('accept makes the replayed prefix the state; the journal is deleted after i
   expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('no journal')]);
 });
 
+test('a legal hold keeps an accepted journal, some of whose entries are in no state', async () => {
+  const { stack, update } = await createFaulty();
+  const hold = (method: 'PUT' | 'DELETE', body?: object) =>
+    ok(app.call(method, `${stack.path}/legal-hold`, { auth: stack.auth, ...(body ? { body } : {}) }));
+  await hold('PUT', { reason: 'Case 7' });
+  expect((await runInProcess(app, 'admin', 'accept', ref(stack))).code).toBe(0);
+  await query(app, `update journals set compacted_at = 'epoch', accepted_at = 'epoch' where update_id = $1`, [
+    update.id,
+  ]);
+  const entries = () => query(app, 'select 1 from journal_entries where update_id = $1', [update.id]);
+  for (const work of [() => expireLeases(app.context), () => app.context.compactions.delete(update.id)]) {
+    await work();
+    expect(await entries()).toHaveLength(6);
+  }
+  await hold('DELETE');
+  await expireLeases(app.context);
+  expect(await entries()).toEqual([]);
+});
+
 describe('accept', () => {
   test('leaves the fault of a running update, which only has to be accepted when it has ended', async () => {
     const stack = await createStack(app);

@@ -78,9 +78,10 @@ export type CompactionRepository = ReturnType<typeof createCompactionRepository>
 /** All times come from the database's clock. */
 export function createCompactionRepository(db: Queryable) {
   const isFaulty = sql.fragment`j.accepted_at is null and (j.compaction_error is not null or j.compaction_warning is not null)`;
-  // Must match the index journals_kept.
+  // Must imply the condition of the index journals_kept. A legal hold keeps entries that are in no state, which an operator has accepted.
   const isDeletable = sql.fragment`
-    j.compacted_at is not null and (j.accepted_at is not null or (j.compaction_error is null and j.compaction_warning is null))`;
+    j.compacted_at is not null and (j.accepted_at is not null or (j.compaction_error is null and j.compaction_warning is null))
+    and (j.accepted_at is null or not exists (select 1 from stacks s where s.id = j.stack_id and s.held_at is not null))`;
   // Evaluated once, not for each row, so that an index scan can use it.
   const once = sql.fragment`(select clock_timestamp())`;
 
@@ -250,12 +251,11 @@ export function createCompactionRepository(db: Queryable) {
         /* journals.listKeptLongerThan */
         select j.update_id as id from journals j
         where ${isDeletable} and greatest(j.compacted_at, j.accepted_at) <= ${once} - make_interval(secs => ${graceSeconds})
-          and j.update_id <> all(${sql.array(skipped, 'uuid')})
-        order by greatest(j.compacted_at, j.accepted_at) limit ${limit}`);
+          and j.update_id <> all(${sql.array(skipped, 'uuid')}) order by greatest(j.compacted_at, j.accepted_at) limit ${limit}`);
       return rows.map((row) => row.id);
     },
 
-    /** Does nothing if some entries of the journal are in no state, unless an operator has accepted this. */
+    /** Does nothing if some entries of the journal are in no state, unless an operator has accepted this and no legal hold keeps them. */
     delete: (updateId: string) =>
       db.query(sql.nothing`
         /* journals.delete */
