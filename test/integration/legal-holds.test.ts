@@ -4,110 +4,33 @@ import { glob, readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { createArchivedStackRepository } from '../../src/cli/moving/archive/archived-stack-repository.ts';
 import { createBackgroundTaskRepository } from '../../src/shared/platform/background-tasks/background-task-repository.ts';
 import { createMetrics } from '../../src/shared/platform/telemetry/metrics.ts';
 import { listBackgroundTasks } from '../../src/workers/background-tasks.ts';
 import { insertEndedUpdate, pack, sampleEvent } from '../support/archived-events.ts';
 import { query } from '../support/database.ts';
 import { encodeAll, importVersions } from '../support/encode-versions.ts';
-import { createStack, ok, type TestStack } from '../support/state.ts';
+import { person } from '../support/grants.ts';
+import { beginning, creation, removal } from '../support/journal-entries.ts';
+import { deletions, endings, kept, others } from '../support/legal-hold-tables.ts';
+import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
+import { stackId } from '../support/state-index.ts';
 import { testApp } from '../support/test-app.ts';
+import { append, cancel } from '../support/update-calls.ts';
 import { setRule } from '../support/update-rules.ts';
 
-// A legal hold keeps versions, events, previews, secrets and approvals, whichever task runs and whatever is old.
+// A legal hold keeps versions, events, previews, secrets and given approvals, whichever task runs and whatever is old.
 
 const folder = mkdtempSync(path.join(tmpdir(), 'holdfast-holds-'));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
-
 const app = testApp({
   settings: {
     ...{ HOLDFAST_INLINE_BYTES: '250', HOLDFAST_SECOND_STORE: path.join(folder, 'second') },
     ...{ HOLDFAST_DELETED_STACK_DAYS: '0', HOLDFAST_BLOB_RETENTION_SECONDS: '1', blobGraceSeconds: 1 },
   },
 });
-
-/** Tables with rows of stacks that a hold keeps. */
-const kept = [
-  ...['stacks', 'updates', 'checkpoints', 'checkpoint_chunks', 'version_chunks', 'event_segments', 'encryption_keys'],
-  'update_approvals',
-];
-
-const ofAudit = 'The audit log has a retention of its own';
-const copies = 'It says what is in the bundle';
-const journal = 'The state of the version contains it once the update has ended';
-const withTheirs = 'They go with the row of their update or stack only';
-const index = 'It is derived from states';
-const statistics = 'Only statistics';
-const settings = 'What a stack is set to, not what it was';
-
-/** The others, and why a hold does not keep what is in them. */
-const others: Readonly<Record<string, string>> = {
-  audit_events: ofAudit,
-  audit_secret_reads: ofAudit,
-  bundled_stacks: copies,
-  left_bundled_stacks: copies,
-  engine_events: 'They move to segments',
-  journals: journal,
-  journal_entries: journal,
-  journal_snapshots: journal,
-  imported_previews: withTheirs,
-  imported_versions: withTheirs,
-  output_losses: withTheirs,
-  update_statistics: withTheirs,
-  update_limits: withTheirs,
-  update_limit_changes: withTheirs,
-  state_indexes: index,
-  state_index_due: index,
-  stack_resources: index,
-  resource_changes: index,
-  version_changes: index,
-  stack_listings: 'Only stacks that are not deleted are listed',
-  stack_changes: 'Only stacks that are not deleted are listed',
-  stack_days: statistics,
-  stack_storage: statistics,
-  refused_runs: statistics,
-  drift_runs: settings,
-  embeds: settings,
-  grants: settings,
-  policy_group_stacks: settings,
-  stack_retention: settings,
-  webhooks: settings,
-  former_stack_names: settings,
-  webhook_events: 'Messages are sent, and deleted after their time',
-  update_queue_waiters: 'Calls wait for a while only',
-};
-
-const looks = 'It looks for a hold itself';
-const replaces = 'A state of a running update takes its place, or the same one';
-const begun = 'It follows deletedStacks.begin, under the lock of the stack';
-const idle = 'It runs under the lock of a stack that has no hold';
-
-/** Statements that delete from tables that are kept, and why a hold allows each. */
-const statements: Readonly<Record<string, string>> = {
-  'approvals.deleteOld': looks,
-  'approvals.dropOldest': 'It deletes requests that nobody approved, when too many are open',
-  'approvals.remove': looks,
-  'checkpoints.commit': replaces,
-  'checkpoints.commitCompaction': replaces,
-  'checkpoints.replace': replaces,
-  'documentChecks.replace': replaces,
-  'journals.revertToBase': replaces,
-  'chunks.sweep': 'It deletes chunks that no version needs',
-  'deletedStacks.begin': looks,
-  'deletedStacks.deleteCheckpoints': begun,
-  'deletedStacks.deleteChunks': begun,
-  'deletedStacks.deleteHistory': begun,
-  'deletedStacks.deleteRow': begun,
-  'deletedStacks.deleteUpdates': begun,
-  'restorableStacks.endTime': 'A stack under a hold is refused before',
-  'retention.deleteCheckpoints': idle,
-  'retention.deletePreviews': idle,
-  'retention.deleteSegments': idle,
-  'retention.releaseChunks': idle,
-  'rowRepairs.deleteApproval': 'The stack does not exist',
-  'rateCounters.deleteOlderThan': 'Its tables are of counters',
-  'src/cli/fsck/tables/organization-check-repository.ts': 'The organization does not exist',
-};
+// After the end of the app, which writes to the folder.
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 interface Subject {
   readonly stack: TestStack;
@@ -120,8 +43,10 @@ interface Subject {
   texts: readonly string[];
 }
 
-const versions = [1, 2, 3];
-const times = /"(startTime|endTime|askedAt)":("[^"]*"|\d+),/g;
+const imported = 3;
+/** They are followed by the rename of the stack, and an update whose journal can be replayed in part only. */
+const versions = [1, 2, 3, 4, 5];
+const passing = /"(startTime|endTime|askedAt|approvedAt|expiresAt|valid)":("[^"]*"|\w+)/g;
 let held: Subject[];
 let free: Subject[];
 let columns: readonly { table: string; column: string; key: string }[];
@@ -157,17 +82,34 @@ async function listColumns(): Promise<typeof columns> {
   return found.map((row) => ({ ...row, key: row.key ?? row.column }));
 }
 
+/** Some entries of the journal are in no state, which is accepted. */
+async function writeAcceptedJournal(stack: TestStack, id: string): Promise<void> {
+  const update = await startUpdate(app, stack, { journal: true });
+  await ok(append(app, update, [...creation(1, 'one', stack), beginning(3, 3), removal(4, 3, 99)]));
+  await ok(cancel(app, stack, update));
+  await app.context.compactor.compact(update.id);
+  const [fault] = await app.context.compactions.findFaults(id);
+  expect(fault && (await app.context.compactions.acceptFault(fault))).toBe(true);
+}
+
+async function writeApprovals({ auth, organization, path: at }: TestStack): Promise<void> {
+  const ask = async (commit: string) =>
+    (await ok(app.call('POST', `${at}/approvals`, { auth, body: { commit: commit.repeat(40), reason: 'x' } }))).json.id;
+  await ask('a');
+  const giver = await person(app, organization, 'admin');
+  await ok(app.call('POST', `${at}/approvals/${await ask('b')}`, { auth: giver.auth, body: { reason: 'reviewed' } }));
+}
+
 async function write(isDeleted: boolean): Promise<Subject> {
-  const stack = await createStack(app);
-  const { auth, organization } = stack;
-  await importVersions(app, stack, versions.length);
-  const [row] = await query<{ id: string }>(
-    app,
-    `select s.id from stacks s join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
-     where o.name = $1`,
-    [organization],
-  );
-  const id = String(row?.id);
+  const created = await createStack(app);
+  const { auth } = created;
+  await importVersions(app, created, imported);
+  const plaintext = Buffer.from('secret').toString('base64');
+  const { json } = await ok(app.call('POST', `${created.path}/encrypt`, { auth, body: { plaintext } }));
+  // Secrets of older states then need the former name.
+  await ok(app.call('POST', `${created.path}/rename`, { auth, body: { newName: 'renamed' } }));
+  const stack = { ...created, stack: 'renamed', path: created.path.replace(/dev$/, 'renamed') };
+  const id = await stackId(app, stack);
   for (const kind of ['preview', 'update']) {
     const update = await insertEndedUpdate(app, id, [sampleEvent(1), sampleEvent(2)]);
     await query(
@@ -177,9 +119,8 @@ async function write(isDeleted: boolean): Promise<Subject> {
     );
     await pack(app, update);
   }
-  const plaintext = Buffer.from('secret').toString('base64');
-  const { json } = await ok(app.call('POST', `${stack.path}/encrypt`, { auth, body: { plaintext } }));
-  await ok(app.call('POST', `${stack.path}/approvals`, { auth, body: { commit: 'a'.repeat(40), reason: 'x' } }));
+  await writeAcceptedJournal(stack, id);
+  await writeApprovals(stack);
   await setRule(app, stack, { kind: 'keep-versions', settings: { newest: 1 } });
   await setRule(app, stack, { kind: 'keep-events', settings: { days: 1 } });
   await setRule(app, stack, { kind: 'keep-previews', settings: { days: 1 } });
@@ -188,7 +129,7 @@ async function write(isDeleted: boolean): Promise<Subject> {
   return { ...subject, updates: updates.map((update) => update.id) };
 }
 
-/** All that the hold keeps, as users read it, without times. */
+/** All that the hold keeps, as users read it, without what changes with time. */
 async function read({ secret, stack, updates }: Subject): Promise<string[]> {
   const { auth, path: at } = stack;
   const calls = [
@@ -198,7 +139,7 @@ async function read({ secret, stack, updates }: Subject): Promise<string[]> {
     app.call('GET', `${at}/approvals`, { auth }),
     app.call('GET', `${at}/updates`, { auth }),
   ];
-  return (await Promise.all(calls)).map(({ status, text }) => `${status} ${text.replaceAll(times, '')}`);
+  return (await Promise.all(calls)).map(({ status, text }) => `${status} ${text.replaceAll(passing, '')}`);
 }
 
 /** Makes all rows three years older, but for the partitions of the audit log, which are by month. */
@@ -254,18 +195,35 @@ beforeAll(async () => {
   }
 });
 
-/** Each statement of the source that deletes from a table that is kept, or from one that it is given. */
-async function listDeletions(): Promise<string[]> {
-  const found = new Set<string>();
-  for await (const file of glob('src/**/*.ts')) {
-    const text = await readFile(file, 'utf8');
-    for (const { 1: table = '', index } of text.matchAll(/\bdelete from (\w+|\$\{)/g))
-      if (table === '${' || kept.includes(table)) {
-        const names = [...text.slice(0, index).matchAll(/\/\* (\w+\.\w+)/g)];
-        found.add(names.at(-1)?.[1] ?? file);
-      }
+/** All texts of the source and of functions of the database, by what they are called if their statements have no name. */
+async function readStatements(): Promise<ReadonlyMap<string, string>> {
+  const functions = await query<{ name: string; text: string }>(
+    app,
+    `select proname as name, prosrc as text from pg_proc where pronamespace = 'public'::regnamespace`,
+  );
+  const texts = new Map(functions.map(({ name, text }) => [`function ${name}`, text]));
+  for await (const file of glob('src/**/*.ts')) texts.set(file, await readFile(file, 'utf8'));
+  return texts;
+}
+
+/** What these statements are called, with the names that they have in the first group. */
+async function findStatements(pattern: RegExp): Promise<[name: string, found: string][]> {
+  return [...(await readStatements())].flatMap(([place, text]) =>
+    [...text.matchAll(pattern)].map(({ 1: found = '', index }): [string, string] => {
+      const names = [...text.slice(0, index).matchAll(/\/\* (\w+\.\w+)/g)];
+      return [names.at(-1)?.[1] ?? place, found];
+    }),
+  );
+}
+
+/** From which tables that are kept, or given ones, each statement deletes. */
+async function listDeletions(): Promise<Record<string, string[]>> {
+  const found: Record<string, string[]> = {};
+  for (const [name, word] of await findStatements(/\bdelete\s+from\s+(?:only\s+)?(?:public\.)?(\w+|\$\{|%)/gi)) {
+    const table = /\w/.test(word) ? word : '?';
+    if (table === '?' || kept.includes(table)) found[name] = [...(found[name] ?? []), table];
   }
-  return [...found].sort();
+  return found;
 }
 
 /** Of which tables rows have gone since. */
@@ -280,7 +238,13 @@ test('each table with rows of stacks is one that a hold keeps, or is listed with
 });
 
 test('each statement that deletes from such a table is listed with the reason why a hold allows it', async () => {
-  expect(await listDeletions()).toEqual(Object.keys(statements).sort());
+  const listed = Object.entries(deletions).map(([name, { from }]) => [name, from]);
+  expect(await listDeletions()).toEqual(Object.fromEntries(listed));
+});
+
+test('each statement that ends a hold is listed with its reason', async () => {
+  const found = await findStatements(/\bheld_at\s*=\s*null|\bheld_at\b[^;]*?\)\s*=\s*\(\s*null/gi);
+  expect(found.map(([name]) => name).sort()).toEqual(Object.keys(endings).sort());
 });
 
 test('no row that is kept goes with one of another table', async () => {
@@ -291,15 +255,31 @@ test('no row that is kept goes with one of another table', async () => {
      order by 1, 2`,
     [kept],
   );
-  expect(found.filter(({ target }) => !kept.includes(target))).toEqual([]);
+  // An organization that has stacks cannot be deleted.
+  const allowed = [{ table: 'former_stack_names', target: 'organizations' }];
+  expect(found.filter(({ target }) => !kept.includes(target))).toEqual(allowed);
 });
 
 test('no task deletes what a hold keeps, but does so for stacks without one', async () => {
-  const [live, deleted, ...ruled] = before as [Before, Before, ...Before[]];
-  expect((await goneOf(live)).filter((table) => kept.includes(table))).toEqual([]);
-  expect((await goneOf(deleted)).filter((table) => kept.includes(table))).toEqual([]);
-  const gone = new Set((await Promise.all(ruled.map(goneOf))).flat());
-  expect(kept.filter((table) => !gone.has(table))).toEqual([]);
+  const [live, deleted, freeLive, freeDeleted] = await Promise.all(before.map(goneOf));
+  const remaining = (gone: readonly string[] = []) => kept.filter((table) => !gone.includes(table));
+  expect({ live: remaining(live), deleted: remaining(deleted) }).toEqual({ live: kept, deleted: kept });
+  // What no rule deletes.
+  expect(remaining(freeLive)).toEqual(['stacks', 'encryption_keys', 'former_stack_names']);
+  expect(remaining(freeDeleted)).toEqual([]);
+});
+
+test('the archive of an organization does not contain its holds, nor the deleted stacks that they keep, and says so', async () => {
+  const remainders = await Promise.all(
+    held.map(async ({ stack }) => {
+      const [row] = await query<{ id: string }>(app, 'select id from organizations where name = $1', [
+        stack.organization,
+      ]);
+      return createArchivedStackRepository(app.context.db).listRemainder(String(row?.id));
+    }),
+  );
+  const names = ['proj/renamed', 'proj/renamed (deleted, with its data)'];
+  expect(remainders).toMatchObject(names.map((name) => ({ 'legal holds': [name] })));
 });
 
 test('all that a hold keeps is read as before, also once the stack is restored', async () => {

@@ -16,7 +16,7 @@ const organizationOption = ['--organization <organization>', 'the organization (
 export function addHoldCommands(admin: Command, open: OpenSession): void {
   const hold = admin
     .command('hold')
-    .description('manage legal holds, which keep versions, events, previews, secrets and approvals of stacks');
+    .description('manage legal holds, which keep versions, events, previews, secrets and given approvals of stacks');
   hold
     .command('set')
     .description('put a stack under a legal hold')
@@ -36,7 +36,7 @@ async function set(work: Work, name: string, given: HoldOptions & { readonly rea
   const stack = await lockStack(work, name, given);
   const reason = orRefused(() => parseHoldReason(given.reason));
   await createStackHoldRepository(work.tx).set(stack.id, { by: operator(), reason });
-  work.say(`No version, event, preview, secret or approval of stack ${name} is deleted any more.`);
+  work.say(`No version, event, preview, secret or given approval of stack ${name} is deleted any more.`);
 }
 
 async function release(work: Work, name: string, given: HoldOptions): Promise<void> {

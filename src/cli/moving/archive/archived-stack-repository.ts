@@ -88,8 +88,8 @@ export function createArchivedStackRepository(db: Queryable) {
           union all select 'policy packs', k.name from policy_packs k where k.organization_id = ${organizationId}
             and exists (select 1 from policy_pack_versions v where v.pack_id = k.id and v.removed_at is null)
           union all select 'issuers for CI', name from trusted_issuers where organization_id = ${organizationId}
-          union all select 'legal holds', p.name || '/' || s.name from stacks s join projects p on p.id = s.project_id
-            where p.organization_id = ${organizationId} and s.held_at is not null and s.deleted_at is null) everything
+          union all select 'legal holds', p.name || '/' || s.name || case when s.deleted_at is null then '' else ' (deleted, with its data)' end
+            from stacks s join projects p on p.id = s.project_id where p.organization_id = ${organizationId} and s.held_at is not null) everything
         group by kind order by kind`);
       return Object.fromEntries(rows.map(({ kind, names }) => [kind, names]));
     },
