@@ -135,7 +135,7 @@ await suite('a killed CLI', {}, () => {
         slowMs: Object.fromEntries(notMade.map((name) => [`${name}.create`, longMs])),
       });
       const cli = await workspace.spawn(['up', ...unattended, '--parallel', '32']);
-      for (const name of [made, ...notMade]) await cloud.waitStarted(name, 'create', 600_000);
+      await Promise.all([made, ...notMade].map((name) => cloud.waitStarted(name, 'create', 600_000)));
       await until(async () => (await cloud.objects()).has(`${made}-1`), 'it is made', { timeoutMs: 120_000 });
       await cli.killAll();
       await cloud.control({});

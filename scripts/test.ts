@@ -134,8 +134,15 @@ async function conclude(runs: readonly TestRun[]): Promise<boolean> {
   return !remained;
 }
 
+const described = new Set<string>();
+
+/** Only tests that were not described before: a repetition, which is short, ends with its own failures. */
 function describe(results: TestResults): void {
-  for (const failure of describeFailures(results, root)) console.error(`\n${failure}`);
+  for (const failure of describeFailures(results, root)) {
+    const [test = ''] = failure.split('\n');
+    if (!described.has(test)) console.error(`\n${failure}`);
+    described.add(test);
+  }
 }
 
 const notRun: TestRun = { passed: false, results: null };

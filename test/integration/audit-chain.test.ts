@@ -591,11 +591,8 @@ test('events do not wait while retention cannot drop a month that a backup reads
     await backup.query('select count(*) from audit_events');
     const dropping = dropOldAudit(context);
     dropping.catch(() => {});
-    const isTrying = `select 1 from pg_stat_activity where datname = current_database() and wait_event in ('relation', 'PgSleep')
-      and query like '%drop_audit_months%' and pid <> pg_backend_pid()`;
-    await until(async () => (await query(app, isTrying)).length > 0, 'the month is to be dropped');
     // It would wait for the retention that waits for the backup. An attempt of the retention waits 1 ms, longer on a very busy machine.
-    await writer.query(`set lock_timeout = '1s'`);
+    await writer.query(`set lock_timeout = '700ms'`);
     const insert = () =>
       writer.query(
         `insert into audit_events (organization_id, organization, action, outcome, actor, login, token_name, sign_in, role, granted_by,
@@ -603,6 +600,13 @@ test('events do not wait while retention cannot drop a month that a backup reads
        values ($1, $2, 'stack.tags', 'done', 'server', '', '', '', '', '', '', '', '', 'meanwhile', '', '{}')`,
         [organizationId, organization],
       );
+    // An attempt has let go of its locks.
+    const isPausing = `select 1 from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'
+      and query like '%drop_audit_months%' and pid <> pg_backend_pid()`;
+    await until(async () => {
+      await insert().catch(insert);
+      return (await query(app, isPausing)).length > 0;
+    }, 'the month cannot be dropped');
     await insert().catch(insert);
     await backup.query('rollback');
     // On a very busy machine, it has given up meanwhile.

@@ -1,5 +1,3 @@
-import { readdir, readFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { beforeAll, expect, jest, test } from '@jest/globals';
 import pg from 'pg';
 import { UpdateService } from '../../src/api/updates/update-service.ts';
@@ -197,76 +195,6 @@ test('in an emergency an admin passes a limit, which is on record', async () => 
     ({ action }) => action === 'update.break-glass',
   );
   expect(events).toMatchObject([{ details: { reason: 'fire', rules: [id] } }]);
-});
-
-/** Collects the notifications of the update queues. */
-async function listenToQueue() {
-  const client = new pg.Client({ connectionString: apps[0].database.ownerUrl });
-  await client.connect();
-  const notified: (string | undefined)[] = [];
-  client.on('notification', ({ payload }) => notified.push(payload));
-  await client.query('listen holdfast_update_queue');
-  return { client, notified, [Symbol.asyncDispose]: () => client.end() };
-}
-
-test('the end of an update notifies the first call that waits for its stack, and calls that a limit defers, after the commit', async () => {
-  const stack = await createStack(apps[0]);
-  const [busy, other] = [await another(stack, 'web', 'a'), await another(stack, 'web', 'b')];
-  await setRule(apps[0], stack, most(1));
-  const running = await ok(create(busy));
-  await using listening = await listenToQueue();
-  const { notified } = listening;
-  const first = create(busy);
-  await untilWaiting(apps, 1);
-  const deferred = create(other);
-  await untilDeferred(1);
-  const [entry] = await query<{ id: string; organization: string }>(
-    apps[0],
-    `select w.id, (select id from organizations where name = $1) as organization from update_queue_waiters w order by number limit 1`,
-    [stack.organization],
-  );
-  await end(busy, running);
-  const expected = [entry?.id, `held:${entry?.organization}`];
-  await until(() => expected.every((payload) => notified.includes(payload)), 'the end is notified');
-  await Promise.all([
-    ok(first).then((created) => end(busy, created)),
-    ok(deferred).then((created) => end(other, created)),
-  ]);
-});
-
-test('only rare changes send NOTIFY in their transaction, because their commits wait for each other', async () => {
-  const senders = await query<{ name: string }>(
-    apps[0],
-    `select proname as name from pg_proc where pronamespace = 'public'::regnamespace and prosrc ~ 'pg_notify' order by 1`,
-  );
-  expect(senders.map(({ name }) => name)).toEqual(['notify_live_of_rights', 'update_rules_changed']);
-  const folder = join(import.meta.dirname, '../../src');
-  const files = (await readdir(folder, { recursive: true })).filter((file) => file.endsWith('.ts'));
-  const texts = await Promise.all(files.map((file) => readFile(join(folder, file), 'utf8')));
-  // This statement is a transaction of its own, and waits for no disk.
-  expect(files.filter((_, at) => texts[at]?.includes('pg_notify'))).toEqual([
-    'shared/platform/db/notification-channel.ts',
-  ]);
-});
-
-test('a change of rules notifies waiting calls of its organization alone, once for each statement', async () => {
-  const stack = await createStack(apps[0]);
-  await using listening = await listenToQueue();
-  const { client, notified } = listening;
-  await setRule(apps[0], stack, most(2));
-  await query(
-    apps[0],
-    'delete from update_rules where organization_id = (select id from organizations where name = $1)',
-    [stack.organization],
-  );
-  await client.query(`notify holdfast_update_queue, 'end'`);
-  await until(() => notified.includes('end'), 'all notifications are there');
-  const [row] = await query<{ id: string }>(apps[0], 'select id from organizations where name = $1', [
-    stack.organization,
-  ]);
-  // Updates of other tests may be notified, too.
-  const ofRules = notified.filter((payload) => payload?.startsWith('rules:'));
-  expect(ofRules).toEqual([`rules:${row?.id}`, `rules:${row?.id}`]);
 });
 
 test.each([

@@ -111,16 +111,22 @@ test('updates with different limits do not wait for each other', async () => {
   const calls: Promise<unknown>[] = [];
   try {
     await Promise.race([isHeld.promise, holding]);
-    calls.push(ok(create(stack)).then(() => (isLimitedDone = true)));
+    const limited = ok(create(stack)).then(() => (isLimitedDone = true));
+    limited.catch(() => {});
+    calls.push(limited);
+    // Nobody else holds such a lock. The call may time out and repeat this.
+    const isAwaited = `select 1 from pg_stat_activity
+      where datname = current_database() and query like '%limits.lock%' and cardinality(pg_blocking_pids(pid)) > 0`;
+    await until(async () => (await query(app, isAwaited)).length > 0, 'the update waits for its limit');
     const created = others.map((other) => ok(create(other)));
     calls.push(...created);
     await Promise.any(created);
     expect(isLimitedDone).toBe(false);
   } finally {
     counting.resolve();
-    await holding;
+    await Promise.allSettled([holding, ...calls]);
   }
-  await Promise.all(calls);
+  await Promise.all([holding, ...calls]);
 });
 
 test('an update whose turn comes while its organization is locked keeps its position for longer than a statement may take', async () => {

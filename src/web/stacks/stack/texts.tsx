@@ -34,7 +34,7 @@ export const legalHoldTexts = {
       {reason} (by {by}, {at})
     </>
   ),
-  lead: 'A legal hold keeps versions, events, previews, secrets and approvals of the stack, regardless of retention rules and even after the stack is deleted.',
+  lead: 'A legal hold keeps versions, events, previews, secrets and given approvals of the stack, regardless of retention rules and even after the stack is deleted.',
   none: 'No legal hold.',
   place: 'Place a hold',
   placeLead: 'Users see the reason.',
