@@ -42,7 +42,7 @@ export const webhookInputs = {
 type Created = Static<typeof webhookInputs.created>;
 type Changed = Omit<Static<typeof webhookInputs.changed>, 'webhook'>;
 
-/** The CLI sends it to remove a secret. */
+/** The CLI sends this value to remove a secret. */
 const removedSecret = '__remove-secret';
 
 interface Paged {
