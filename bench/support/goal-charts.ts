@@ -7,7 +7,7 @@ type Row = readonly string[];
 const charts: Readonly<Record<string, (table: Table) => Chart>> = {
   up: (table) => ({
     title: 'up of N resources, against a null server',
-    unit: 'seconds; lengths as multiples of the null server',
+    unit: 'seconds; lengths and brackets: times those of the null server',
     panels: [{ title: '', groups: table.rows.map((row) => againstFloor(table, row)) }],
   }),
   'request-cpu': (table) => ({
@@ -22,7 +22,7 @@ const charts: Readonly<Record<string, (table: Table) => Chart>> = {
   }),
   fleet: (table) => ({
     title: 'Throughput of a fleet',
-    unit: 'by the number of processes; dashed: in proportion to one; in brackets: cores that all processes use',
+    unit: 'by the number of processes; dashed: that many times the throughput of one; in brackets: cores of all processes',
     panels: table.rows.map((row) => byProcesses(table, row)),
   }),
   'large-documents': (table) => ({
@@ -51,12 +51,12 @@ const charts: Readonly<Record<string, (table: Table) => Chart>> = {
   }),
   growth: (table) => ({
     title: 'Calls that cost more with more stacks',
-    unit: 'pages with 10,000/1,000,000 stacks; lengths: times as many',
+    unit: 'Postgres pages with 10,000/1,000,000 stacks; lengths and brackets: times as many',
     panels: [{ title: '', groups: growth(table) }],
   }),
   'other-goals': (table) => ({
     title: 'Other goals',
-    unit: 'measured, as parts of the goals',
+    unit: 'measured, of the goal; lengths: the last or the upper figure',
     panels: [
       {
         title: '',
@@ -122,7 +122,8 @@ function againstFloor(table: Table, row: Row): Group {
     barsOf(row[columnOf(table, series)], [series]).map((bar) => ({
       ...bar,
       text: row[columnOf(table, series)] as string,
-      value: bar.value / floor,
+      // The ratio in brackets is not rounded twice.
+      value: figuresOf(row[columnOf(table, series)] ?? '')[1]?.value ?? bar.value / floor,
     })),
   );
   return { label: `N = ${labelOf(row)}`, bars, mark: goalOf(row[columnOf(table, 'goal')]) };
@@ -185,6 +186,7 @@ function growth(table: Table): Group[] {
       const text = row[column] ?? '';
       const [few, many] = figuresOf(text);
       if (few === undefined || many === undefined) throw new Error(`"${text}" has too few figures`);
-      return { label: labelOf(row), bars: [{ series: '', text, value: many.value / few.value }], mark };
+      const value = many.value / few.value;
+      return { label: labelOf(row), bars: [{ series: '', text: `${text} (${value.toPrecision(2)})`, value }], mark };
     });
 }

@@ -49,7 +49,7 @@ export async function registerTrpc(scope: FastifyInstance, services: DashboardSe
     const body = { error: shapeOfReply({ status, ...reported }, error) };
     return reply.code(status).type('application/json').serializer(JSON.stringify).send(body);
   });
-  // Before any byte of the inputs is read.
+  // Checked before any byte of the inputs is read.
   scope.addHook('onRequest', async (request) => {
     if (request.is404) return;
     request.holder = await findHolder(request, services);

@@ -3,7 +3,7 @@ import { registerQueueGauges } from '../shared/jobs/queue-metrics.ts';
 import { InProcessDispatcher } from './platform/in-process-dispatcher.ts';
 import { createJobHandlers, dropPayload, jobServicesOf } from './platform/job-handlers.ts';
 
-/** They are closed with the context. */
+/** The workers are closed with the context. */
 export function startInProcessJobs(context: AppContext): InProcessDispatcher {
   const { config, lifecycle, logger, metrics } = context;
   const services = jobServicesOf(context, (job) => dispatcher.enqueue(job));

@@ -129,6 +129,16 @@ describe('it refuses', () => {
       });
       expect(existsSync(file)).toBe(false);
       status = 200;
+      // They would end while the file stays.
+      const temporary = await setup(['--bucket', 'states', '--s3-endpoint', endpoint], {
+        ...keys,
+        AWS_SESSION_TOKEN: 'hunter3',
+      });
+      expect(temporary).toMatchObject({
+        code: 1,
+        stderr: expect.stringContaining('AWS_SESSION_TOKEN: these access keys end soon'),
+      });
+      expect([temporary.output.includes('hunter3'), existsSync(file)]).toEqual([false, false]);
       expect(await bucket()).toMatchObject({ code: 0 });
       expect(written()).toMatchObject({ ...keys, HOLDFAST_S3_BUCKET: 'states', HOLDFAST_S3_ENDPOINT: endpoint });
     } finally {

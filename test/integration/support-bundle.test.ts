@@ -19,7 +19,7 @@ beforeAll(() => {
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /** Secrets that only their settings tell: nothing about them looks like one. */
-const said = Array.from({ length: 12 }, (_, at) => `plainword/${String.fromCharCode(97 + at)}x`);
+const said = Array.from({ length: 13 }, (_, at) => `plainword/${String.fromCharCode(97 + at)}x`);
 const ring = KeyRing.generate();
 const settings = {
   HOLDFAST_DATABASE_URL: `postgres://holdfast:${encodeURIComponent(said[0] as string)}@db.internal:5432/holdfast?sslpassword=${encodeURIComponent(said[1] as string)}`,
@@ -33,6 +33,7 @@ const settings = {
   HOLDFAST_BUNDLE_PASSPHRASE: said[9] as string,
   HOLDFAST_S3_ENDPOINT: `https://minio:${encodeURIComponent(said[10] as string)}@s3.internal:9000`,
   AWS_SECRET_ACCESS_KEY: said[11] as string,
+  AWS_SESSION_TOKEN: said[12] as string,
   HOLDFAST_LOG_LEVEL: 'debug',
 };
 

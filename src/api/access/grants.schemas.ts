@@ -46,6 +46,7 @@ export const CreateGrantRequest = component(
   Type.Object({
     effect: Effect,
     permissions: Maybe(Type.Array(Type.String(), { maxItems: 20 })),
+    /** An id, as in `token`. */
     role: Maybe(Type.String()),
     /** By default, all stacks. */
     stacks: Maybe(Type.String()),

@@ -6,7 +6,7 @@ import { FairSemaphore } from '../platform/admission/fair-semaphore.ts';
 /** One change runs at a time in all processes together. Only a few waiting calls hold a connection. */
 const limits = { atOnce: 3, atOncePerCaller: 1, waiting: 1_000, waitingPerCaller: 100, waitMs: 10_000 };
 const lockMs = 5_000;
-/** In ms, for changes that nobody can repeat, or that must not fail because organizations are busy. */
+/** The wait for changes that nobody can repeat, or that must not fail because organizations are busy. */
 export const patientLockMs = 15_000;
 /** How much longer such a change waits for its turn, in ms. */
 const turnMs = 5_000;

@@ -38,7 +38,7 @@ export class QuotaQueries {
       /** Null: never. */
       measuredAt: measuredAt?.toISOString() ?? null,
       days: await createStorageRepository(db).listDaysOf(organization, storageDays),
-      /** Null: no limit. */
+      /** Limits of the whole server; null: no limit. */
       requestsPerMinute: { token: token || null, user: user || null, address: address || null },
     };
   }

@@ -150,7 +150,7 @@ export class RoleService {
       const former = await grants.listAssigned(team.id);
       const kept = former.find((grant) => roleIdOf(grant) === id);
       if (kept && former.length === 1) return audit.settle();
-      // Updates that both grants permit continue.
+      // The new grant comes first, so that updates that both grants permit continue.
       if (!kept)
         await grants.insert({
           organizationId: owner.id,

@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { component } from '../platform/protocol/components.ts';
 import { Maybe } from '../platform/protocol/core.ts';
 
-/** sdk/go/common/apitype/roles.go. */
+/** A role as the CLI reads it (sdk/go/common/apitype/roles.go). */
 export const RoleResponse = component(
   'RoleResponse',
   Type.Object({

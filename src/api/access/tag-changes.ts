@@ -49,9 +49,9 @@ async function assertMayChangeTags(tx: Queryable, access: LockedAccess, stack: S
 }
 
 /**
- * A new stack must not take the name of a deleted stack that can be restored without the tags by which rules or grants selected it, or with
- * new grants, unless the caller may manage it: deleting and recreating a stack must not bypass the check of its tags. Returns the id of the
- * deleted stack, whose policy groups the new stack takes over. Throws ForbiddenError.
+ * A new stack that takes the name of a restorable deleted one must have the tags by which rules or grants selected that one, and no new
+ * grants, unless the caller may manage that one: deleting and recreating a stack must not bypass the check of its tags. Returns the id of
+ * the deleted stack, whose policy groups the new stack takes over. Throws ForbiddenError.
  */
 export async function assertMayFollow(
   tx: Queryable,

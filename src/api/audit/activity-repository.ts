@@ -15,9 +15,9 @@ const ActivityRow = Type.Object({
   actor: Type.String(),
   login: Type.String(),
   object: Type.String(),
-  /** The last scanned event is returned even if it does not match. */
+  /** False for the last scanned event if it does not match. */
   isFound: Type.Boolean(),
-  /** There may be more events after the last scanned one. */
+  /** Whether this is the last scanned event. There may be more after it. */
   isLast: Type.Boolean(),
   /** Null: the event is not about an update, or the update has been deleted. */
   updateId: Text,

@@ -9,9 +9,9 @@ import { type Queryable, sql } from '../../shared/platform/db/sql.ts';
 
 const FoundRow = Type.Object({
   ...ListedRow.properties,
-  /** The last scanned event is returned even if it does not match. */
+  /** False for the last scanned event if it does not match. */
   isFound: Type.Boolean(),
-  /** There may be more events after the last scanned one. */
+  /** Whether this is the last scanned event. There may be more after it. */
   isLast: Type.Boolean(),
 });
 

@@ -73,7 +73,7 @@ export class AuditService {
     this.#bounds = bounds;
   }
 
-  /** Not once another site has taken over: the log is continued there. */
+  /** Does nothing once another site has taken over: the log is continued there. */
   async recordRefusal(source: AuditSource, event: AuditEvent): Promise<void> {
     if (this.#readOnly.isFenced) return;
     await createAuditRepository(this.#db).insert(source, { ...event, outcome: 'refused' });

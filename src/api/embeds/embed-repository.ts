@@ -51,7 +51,7 @@ const EntryRow = Type.Object({
   by: Text,
   message: Type.String(),
   createdAt: Timestamp,
-  /** The end of the update, or its begin. */
+  /** The end of the update, or its start. */
   changedAt: Timestamp,
 });
 export type EntryRow = Row<typeof EntryRow>;

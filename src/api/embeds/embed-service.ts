@@ -39,9 +39,9 @@ const maxEmbeds = 20;
 const maxEntries = 50;
 
 /**
- * Callers who may write to a stack, and admins of an organization for its feeds, create these. A reader needs only the token in the
- * address. A badge stays when its creator leaves, because it reveals only a status; a feed shows only stacks that its creator may still
- * read.
+ * Badges and feeds of stacks are for callers who may write to the stack, feeds of organizations for their admins. A reader needs only the
+ * token in the address. A badge stays when its creator leaves, because it reveals only a status; a feed shows only stacks that its creator
+ * may still read.
  */
 export class EmbedService {
   readonly #context: Pick<ApiContext, 'db' | 'config'>;

@@ -28,7 +28,7 @@ export const eventsRouter = router({
     .query(async ({ ctx: { services }, input: query }) => {
       const { cursor, limit = defaultPage, newestFirst = false, type, updateId, urn, ...ref } = query;
       const [beyond] = decodeCursor(cursor, Numbered) ?? [newestFirst ? Number.MAX_SAFE_INTEGER : -1];
-      // The page would otherwise lack events that arrive in between.
+      // Read before the page, which would otherwise lack events that arrive in between.
       const update = await services.events.find(updateId, ref);
       const selection = { beyond, newestFirst, urn: urn ?? null, types: type === undefined ? null : [type] };
       const { isCut, items } = await services.events.listPage(update, selection, limit);

@@ -3,7 +3,7 @@ import { component } from '../platform/protocol/components.ts';
 
 const Optional = { string: Type.Optional(Type.Union([Type.String(), Type.Null()])) };
 const Seconds = Type.Optional(Type.Union([Type.Integer({ minimum: 0, maximum: 86_400 }), Type.Null()]));
-/** Certificates are verified by their authorities. */
+/** Thumbprints are not supported: certificates are verified by their authorities. */
 const Thumbprints = Type.Optional(Type.Union([Type.Array(Type.String(), { maxItems: 100 }), Type.Null()]));
 const KeySet = Type.Optional(Type.Union([Type.Object({ keys: Type.Array(Type.Unknown()) }), Type.Null()]));
 const ReplayText = Type.Union([Type.Literal('once'), Type.Literal('within-life')], {

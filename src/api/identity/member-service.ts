@@ -72,7 +72,7 @@ export class MemberService {
     { isNew = false, login, role }: { readonly login: string; readonly role: Role; readonly isNew?: boolean },
     audit: AuditTrail,
   ): Promise<OrganizationMemberRow> {
-    // Callers who may not add members must not learn which users exist.
+    // Checked before any lookup: callers who may not add members must not learn which users exist.
     if (!(await this.mayAdd(caller)))
       throw new ForbiddenError(
         'This server has several organizations: invite the user, or let an operator run: holdfast admin add-member LOGIN --organization ORGANIZATION',

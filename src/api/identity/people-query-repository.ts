@@ -46,7 +46,6 @@ interface Selection {
 
 const teamViews = 3;
 
-/** Page by page. */
 export function createPeopleQueryRepository(db: Queryable) {
   const everything = sql.fragment`true`;
   const later = (name: ReturnType<typeof sql.fragment>, after: string | null) =>

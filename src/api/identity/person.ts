@@ -7,7 +7,7 @@ import type { SessionService } from './sign-in/session-service.ts';
 export interface Person {
   readonly userId: string;
   readonly login: string;
-  /** Until the end of the transaction. Throws UnauthenticatedError. */
+  /** Keeps the person's credential valid until the end of the transaction. Throws UnauthenticatedError. */
   hold(tx: Queryable): Promise<void>;
 }
 

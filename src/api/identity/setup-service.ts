@@ -3,7 +3,7 @@ import type { ApiContext } from '../platform/api-context.ts';
 import type { Caller } from '../platform/http/request.ts';
 import { createSetupRepository } from './setup-repository.ts';
 
-/** After a team's first update. `provider` and `backups` concern the whole server, so only site admins see them and can do them. */
+/** Steps after a team's first update. `provider` and `backups` concern the whole server, so only site admins see and can do them. */
 export type SetupStep = 'people' | 'trust' | 'rules' | 'provider' | 'backups';
 
 export class SetupService {

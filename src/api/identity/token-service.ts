@@ -138,7 +138,7 @@ export class TokenService {
     });
   }
 
-  /** Not for a CI run's token. The previous secret stays valid for `overlapSeconds`. */
+  /** Refuses a CI run's token. The previous secret stays valid for `overlapSeconds`. */
   async rotate(
     caller: Caller,
     ownerRef: TokenOwnerRef,

@@ -176,7 +176,7 @@ function toPage({ next, tokens }: { tokens: readonly ListedTokenRow[]; next: { m
     isCiToken: token.isCiToken,
     /** False for tokens of CI runs, tokens of identity providers, and tokens from the bootstrap file. */
     mayRotate: !token.isCiToken && !token.isProvisioning && !token.isListed,
-    /** The secret from before the last rotation. */
+    /** When the secret from before the last rotation expires. */
     previousUntil: token.previousUntil?.toISOString() ?? null,
     createdAt: token.createdAt.toISOString(),
     createdBy: token.createdBy,

@@ -11,7 +11,7 @@ import { assertNotLast, lockOperator } from './operator-access.ts';
 
 export type { ListedPersonRow };
 
-/** They sign in with the identity provider, or with a password that they or an operator set. */
+/** Users sign in with the identity provider, or with a password that they or an operator set. */
 export class UserDirectory {
   readonly #context: Pick<ApiContext, 'db'>;
 
@@ -73,7 +73,7 @@ export class UserDirectory {
         for (const organization of [null, ...(await people.listManagersOf(login))])
           await audit.record(tx, { organization, object: login, details: { siteAdmin } });
       }
-      // Including a user whom the identity provider has deactivated: they then stay deactivated until an operator decides.
+      // This includes a user whom the identity provider has deactivated: they then stay deactivated until an operator decides.
       const isTaken = active === false && (await people.setActive(user.id, false));
       if (isTaken || (active !== undefined && active !== user.isActive)) {
         if (active) await people.setActive(user.id, true);

@@ -13,7 +13,7 @@ export interface ApiContext extends AppContext {
   /** Services for the jobs that the API runs itself. */
   readonly jobServices: JobServices;
   readonly health: ProcessHealth;
-  /** See CompactionCalls. */
+  /** Compacts an update's journal before the call continues; see CompactionCalls. */
   readonly awaitCompaction: (updateId: string, organization?: string, baseBytes?: number) => Promise<void>;
   /** Serves reads that may be large; null: the primary does. */
   readonly replica: Replica | null;

@@ -41,7 +41,7 @@ export class ArchiveUrls {
   /** Returns when the address expires, in seconds. Throws ForbiddenError unless it was created for this purpose. */
   async check(purpose: Purpose, versionId: string, { expires, signature }: AddressQuery): Promise<number> {
     const seconds = /^\d{1,11}$/.test(String(expires)) ? Number(expires) : 0;
-    // Compared as text: many spellings decode to the same bytes.
+    // Compared as text: many spellings decode to the same bytes, but only one was issued.
     const given = Buffer.from(String(signature));
     const keys = await this.#findKeys();
     if (!keys.some((key) => sameHash(given, Buffer.from(sign(key, purpose, versionId, seconds)))))

@@ -125,7 +125,7 @@ export function createPolicyGroupRepository(db: Queryable) {
       db.maybeOne(sql.rows(GroupRow)`
         /* policyGroups.lock */ select ${columns} from ${named(organization, name)} for update of g`),
 
-    /** The lock lasts until the transaction ends. */
+    /** Blocks all other changes of the organization's groups until the transaction ends. */
     lockAll: (organization: string) =>
       db.query(sql.nothing`
         /* policyGroups.lockAll */

@@ -109,7 +109,7 @@ export function createPolicyPackRepository(db: Queryable, uploadSeconds: number)
         select 1 from policy_packs p join organizations o on o.id = p.organization_id
         where o.name = ${organization} and p.name = any(${sql.array(names, 'text')}) order by p.name for no key update of p`),
 
-    /** The next number that is not the tag of a version. The pack is locked. */
+    /** The next number that is not the tag of a version. Call with the pack locked. */
     nextUntagged: async ({
       id,
       lastVersion,
@@ -125,7 +125,7 @@ export function createPolicyPackRepository(db: Queryable, uploadSeconds: number)
       return row.number;
     },
 
-    /** The pack is locked. */
+    /** Call with the pack locked. */
     insertVersion: (version: NewPolicyVersion) =>
       db.one(sql.rows(BegunRow)`
         /* policyPacks.insertVersion */
@@ -183,7 +183,7 @@ export function createPolicyPackRepository(db: Queryable, uploadSeconds: number)
         /* policyPacks.findOrganization */ select o.name from policy_pack_versions v join policy_packs p on p.id = v.pack_id
         join organizations o on o.id = p.organization_id where v.id = ${versionId}`),
 
-    /** Clients can use the version. */
+    /** The newest version that clients can use. */
     findNewest: (organization: string, pack: string) =>
       db.maybeOne(sql.rows(VersionRow)`
         /* policyPacks.findNewest */
@@ -244,7 +244,7 @@ export function createPolicyPackRepository(db: Queryable, uploadSeconds: number)
       db.query(sql.nothing`
         /* policyPacks.deleteUnpublished */ delete from policy_pack_versions where id = ${id} and published_at is null`),
 
-    /** Also removes the archives. The pack is locked. Returns the number of removed versions; `versionId` null: all. */
+    /** Call with the pack locked. Also removes the archives. Returns the number of removed versions; `versionId` null: all. */
     remove: async (packId: string, versionId: string | null): Promise<number> => {
       const { rowCount } = await db.query(sql.nothing`
         /* policyPacks.remove */

@@ -126,8 +126,8 @@ export class PolicyPackService {
   }
 
   /**
-   * The address is admitted. `gone`: aborted when the client is gone. Throws the errors of PolicyArchives.open and FairSemaphore.take, and
-   * ForbiddenError.
+   * Call with an admitted address. `gone`: aborted when the client is gone. Throws the errors of PolicyArchives.open and
+   * FairSemaphore.take, and ForbiddenError.
    */
   async open(versionId: string, { expires }: AddressQuery, gone: AbortSignal | null = null) {
     const opened = await this.#context.policyArchives.open(versionId, (organization) =>

@@ -63,9 +63,8 @@ export async function narrow(
   stacks: readonly WalkedStack[],
   terms: readonly ResourceTerm[],
 ): Promise<{ readonly stacks: readonly WalkedStack[]; readonly terms: readonly ResourceTerm[] }> {
-  const isAboutProviders = ({ condition }: ResourceTerm) =>
-    condition.kind === 'version' || (condition.kind === 'text' && condition.field === 'provider');
-  if (!terms.some(isAboutProviders)) return { stacks, terms };
+  const isRanged = ({ condition }: ResourceTerm) => condition.kind === 'version' && condition.range !== null;
+  if (!terms.some(isRanged)) return { stacks, terms };
   const providers = await rows.listProviders(stacks.map(({ id }) => id));
   const ranged = terms.map((term) => {
     const { condition } = term;

@@ -51,7 +51,7 @@ export function renameTarget(
   return target;
 }
 
-/** Small states in this process, large ones on a worker (StackRenamer). */
+/** Renames small states in this process, large ones on a worker (StackRenamer). */
 export class StackRenaming {
   readonly #context: ApiContext;
   readonly #reclaim: Reclaim;

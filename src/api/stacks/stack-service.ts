@@ -291,7 +291,7 @@ export class StackService {
   }
 }
 
-/** `rootOnly`: a checkpoint that is known to have no resources other than the root. */
+/** Call with the stack locked. `rootOnly`: a checkpoint that is known to have no resources other than the root. */
 async function assertEmpty(tx: Queryable, stack: StackRow, rootOnly: string | null): Promise<void> {
   await assertNothingPending(tx, stack.id);
   if (stack.checkpointId === rootOnly) return;

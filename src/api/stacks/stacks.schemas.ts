@@ -64,7 +64,7 @@ export const ListedStack = component(
   }),
 );
 
-/** Stacks in either dialect. */
+/** apitype.ListStacksResponse, with stacks in either dialect. */
 export const ListStacksResponse = component(
   'ListStacksResponse',
   Type.Object({

@@ -5,7 +5,6 @@ import type { ListedOrganization } from '../../shared/stacks/stack-list-reposito
 const TextRow = Type.Object({ text: Type.String() });
 
 interface Prefix {
-  /** Prefix. */
   readonly begin: string;
   readonly limit: number;
 }

@@ -24,7 +24,7 @@ export interface Editor {
   readonly scan: StateScan;
 }
 
-/** `index`: in the newest version. */
+/** `index`: the operation's position in the newest version. */
 export interface ChosenRepair {
   readonly index: number;
   readonly urn: string;

@@ -30,7 +30,7 @@ const manifest = Buffer.from('"manifest":{"time":"0001-01-01T00:00:00Z","magic":
 
 /**
  * The document for callers who may read only the outputs of a stack: only its root resource with its outputs. Secret outputs are included
- * only with `decrypt`; those that the service has encrypted as plaintext. Without `decrypt`, or given only the ciphertext, the CLI's
+ * only with `decrypt`, in plaintext if the service has encrypted them. Without `decrypt`, or given only the ciphertext, the CLI's
  * StackReference would silently read `{}` in place of each secret. Calls `admit` between the state and the secrets, and throws its errors.
  */
 export async function exportOutputs(
@@ -72,7 +72,7 @@ export async function exportOutputs(
   return { document: joinParts('{', document, '}'), resourceCount: root ? 1 : 0, secret, leftOut };
 }
 
-/** Secrets as far as permitted; null if not permitted. */
+/** Null if the value has secrets that may not, or cannot, be decrypted. */
 async function showSecrets(
   value: Buffer,
   decrypt: DecryptSecret | null,

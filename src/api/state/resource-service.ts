@@ -125,7 +125,7 @@ export class ResourceService {
     return { items, next, knownFrom: stack.knownFrom, ...versionsOf(stack) };
   }
 
-  /** Up to a limit. Throws the errors of `scan`. */
+  /** Throws the errors of `scan`. */
   async graph(scan: StateScan, ref: StackRef) {
     const stack = await this.#find(ref);
     const rows = createResourceRepository(this.#context.db);

@@ -18,7 +18,7 @@ const keptBytes = 300;
 /** Compared secrets, and characters of their ciphertexts, for each of the two stacks. */
 const maxSecrets = 5_000;
 const maxSecretChars = 8 * 1024 * 1024;
-/** Null: the newest. */
+/** `version` null: the newest. */
 export interface ComparedState {
   readonly ref: StackRef;
   readonly version: number | null;

@@ -107,7 +107,7 @@ export class StateService {
     return { stackId: stack.id, updateId: randomUUID(), requestedBy, tokenId, source: audit.source, head };
   }
 
-  /** Once the read is recorded. Throws UnavailableError. */
+  /** Returns the state once the read is recorded. Throws UnavailableError. */
   async #recorded(
     ref: StackRef,
     state: StateDocument,

@@ -108,7 +108,7 @@ function importState(app: RouteScope, { states, submitWrite }: Services): void {
       },
     },
     async (request) => {
-      // Before the body is read, which may take long: changes committed in the meantime are newer than the import.
+      // Called before the body is read, which may take long: changes committed in the meantime are newer than the import.
       const target = await states.beginImport(request.params, request.caller, request.audit);
       await submitWrite(request, importWrite, target);
       request.audit.settle();

@@ -12,7 +12,7 @@ import type { Lease } from '../platform/http/request.ts';
 
 /**
  * Maximum size of a journal and its base that the API compacts itself when no worker can be reached. The compaction runs in a thread, but
- * in the memory of the API. 5,000 entries: an update of about 2,000 resources, well under a second.
+ * in the memory of the API. 5,000 entries are an update of about 2,000 resources, and take well under a second.
  */
 const maxEntries = 5_000;
 const maxBaseBytes = 8 * 1024 * 1024;

@@ -31,6 +31,7 @@ export interface Candidate {
   readonly isPreview: boolean;
   readonly isExclusive: boolean;
   readonly mayWait: boolean;
+  /** The caller's entry in the queue of the stack. */
   readonly entryId: string | null;
   /** Keys of the limits whose locks the transaction holds, so that it may count what runs under them. */
   readonly counted: ReadonlySet<string>;

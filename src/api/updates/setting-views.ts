@@ -3,7 +3,7 @@ import { httpUrl } from '../platform/http/http-url.ts';
 const maxKeys = 500;
 const maxValueChars = 10_000;
 const maxEnvironmentChars = 500;
-/** About the program's repository, the run and the CLI; no variables of the process. */
+/** Names of values about the program's repository, the run and the CLI; no variables of the process. */
 const safeNames = /^(git|ci|vcs|exec)\.[\w.-]{1,100}$|^pulumi\.(version|os|arch|flag\.[\w.-]{1,100})$/;
 
 export interface SettingView {
@@ -45,6 +45,7 @@ export function safeEnvironment(json: string | null): Record<string, string> | n
   );
 }
 
+/** Addresses are shown as links. */
 function isShown(name: string, value: string): boolean {
   return !name.endsWith('.url') || httpUrl(value) !== null;
 }

@@ -32,12 +32,12 @@ import { awaitConsumers } from './rules/consumers.ts';
 import type { PreviewCheck } from './rules/preview-check.ts';
 import { limitsBusy } from './rules/rule-checks.ts';
 
-/** Never longer than a lease. The CLI starts an update immediately. */
+/** Maximum time from creation to start; never longer than a lease. The CLI starts an update immediately. */
 const startWaitSeconds = 300;
 /** After this time, the checks outside the transaction are repeated for a waiting caller, in ms. */
 const freshMs = 1_000;
 
-/** While other creations may wait for this one, in ms. */
+/** Maximum waits for the locks of limits and of a stack while other creations may wait for this one. */
 const lockWaitMs = { first: 2_000, repeated: 300 };
 
 export interface CreatedUpdate {
@@ -67,8 +67,8 @@ export interface PreparedCreation {
   readonly isUrgent: boolean;
   readonly waitingRun: WaitingRun | null;
   /**
-   * The transaction then holds a lock on the stack. `entryId`: the caller's entry in the stack's queue, whose wait ends. After a
-   * LimitsChangedError or a lock timeout, call it again.
+   * Creates the update. The transaction then holds a lock on the stack. `entryId`: the caller's entry in the stack's queue, whose wait
+   * ends. After a LimitsChangedError or a lock timeout, call it again.
    */
   readonly run: (tx: Queryable, audit: AuditTrail, entryId?: string) => Promise<CreatedUpdate>;
   /**
@@ -224,7 +224,6 @@ async function readTexts(
   return { ...texts, ...forCli };
 }
 
-/** See awaitConsumers. */
 async function findUnindexed(
   { db }: ApiContext,
   stack: StackWithRules,
@@ -261,7 +260,7 @@ async function createChecked(
   return { updateId, messages: removal === null ? messages : [...messages, removal] };
 }
 
-/** The preview is missing, or it changes more than earlier updates did. */
+/** Warns of a missing preview, and of one that changes more than earlier updates did. */
 async function previewMessages(
   tx: Queryable,
   check: PreviewCheck | null,

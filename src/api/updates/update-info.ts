@@ -13,7 +13,7 @@ import { historyResult } from './updates.mappers.ts';
 
 const chunkRows = 100;
 
-/** In bytes. Larger texts are read in chunks, so that memory use does not grow with their size. */
+/** Larger texts are read in chunks, so that memory use does not grow with their size. */
 export const wholeBytes = 256 * 1024;
 
 /** Newest first, as comma-separated JSON objects. A null page means all. */

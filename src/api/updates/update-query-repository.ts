@@ -45,7 +45,7 @@ const DetailsRow = Type.Object({
   previewId: Text,
   /** The update that followed a preview, if no other preview came between them. */
   followerId: Text,
-  /** Before the update was created; null: it did not wait, or the time is unknown. */
+  /** The wait before the update was created; null: it did not wait, or the time is unknown. */
   waitedMs: Nullable(Type.Integer()),
   /** JSON: the last updates that held the stack during the wait. */
   behind: Text,
@@ -69,7 +69,7 @@ const RunRow = Type.Object({
   branch: Text,
   ciUrl: Text,
   isHeld: Type.Boolean(),
-  /** The limit that defers the run although its stack is free. */
+  /** The limit that defers the run although its stack is free, and how many updates it allows. */
   heldBy: Text,
   limit: Nullable(Type.Integer()),
   isFrozen: Type.Boolean(),

@@ -185,7 +185,7 @@ export class UpdateService {
       if (hasPendingEntries) await compactRunning(this.#context, lease, { isAssumed, organization });
       isAssumed = false;
       const completion = await this.#completeOnce(lease, status, losses, audit);
-      // More entries were accepted since the compaction. The version would lack them.
+      // More entries were accepted since the compaction. Without another one, the version would lack them.
       hasPendingEntries = completion.outcome === 'pending-entries';
       switch (completion.outcome) {
         case 'other-database':
@@ -209,7 +209,7 @@ export class UpdateService {
     throw new ConflictError('Entries keep arriving while the update is being completed');
   }
 
-  /** The lease may come from the cache. */
+  /** The lease may come from the cache, so the update may have been ended without it. */
   async #assertEndedBy(lease: Lease): Promise<void> {
     const update = await this.#context.updates.find(lease.updateId);
     if (!update?.leaseHash || isLeaseLoss(update.endReason)) throw await this.#leaseLost(lease);
@@ -261,7 +261,6 @@ export class UpdateService {
     if (found.journalVersion > 0) compactSoon(this.#context, updateId);
   }
 
-  /** See reclaimStack. */
   async reclaim(stackId: string, options: ReclaimOptions = {}): Promise<void> {
     const { compactor, config, awaitCompaction } = this.#context;
     const compact = (updateId: string): Promise<void> =>
@@ -278,7 +277,6 @@ export class UpdateService {
     return revokedLeaseError(this.#context, update, update.endReason);
   }
 
-  /** See withdrawUpdate. */
   async withdraw(withdrawal: Withdrawal, audit: AuditTrail): Promise<void> {
     await withdrawUpdate(this.#context, withdrawal, audit);
   }

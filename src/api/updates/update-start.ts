@@ -131,8 +131,8 @@ function describeStart(started: Started, token: string, offered: number): Omit<S
 }
 
 /**
- * Under the locks of the start. The CLI sends all tags with every start: callers who may only preview change none, and an invalid queue tag
- * does not prevent the update. Throws DecidingTagError.
+ * Call under the locks of the start. The CLI sends all tags with every start: callers who may only preview change none, and an invalid
+ * queue tag does not prevent the update. Throws DecidingTagError.
  */
 async function replaceTags(
   tx: Queryable,

@@ -82,7 +82,7 @@ export const BeginUpdateResponse = component(
   }),
 );
 
-/** A client repeats a waiting call after a response 307. */
+/** The position of a waiting call, which its client repeats after a response 307. */
 export const QueueQuery = Type.Object({
   entry: Type.Optional(Type.String({ format: 'uuid' })),
   hop: Type.Optional(Type.Integer({ minimum: 0, maximum: 1000 })),

@@ -13,7 +13,7 @@ export type WithdrawReason = 'client-gone' | 'not-started' | 'journal-fault' | '
 
 interface UnknownLease {
   readonly hash: Buffer;
-  /** Left out: the lease cannot have been renewed. */
+  /** The expiry at the time of issue. Left out: the lease cannot have been renewed. */
   readonly expiresAt?: Date;
 }
 

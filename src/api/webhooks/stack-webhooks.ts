@@ -28,7 +28,7 @@ export async function listStackWebhooks(
   const hooks = page.filter(({ isShown }) => isShown);
   if (rows.length <= pageSize) return { hooks };
   const [shown, last] = [hooks.at(-1), page.at(-1) as StackWebhookRow];
-  // Skipped as a whole, so that the position does not reveal the name of a webhook.
+  // A hidden stack is skipped as a whole, so that the position does not reveal the name of a webhook.
   return { hooks, continuationToken: shown ? `${shown.stackId}/${shown.name}` : `${last.stackId}/` };
 }
 

@@ -4,8 +4,8 @@ import type { WebhookRow } from '../../shared/webhooks/webhook-repository.ts';
 import { revisionOf } from '../platform/edits/revisions.ts';
 import type { WebhookRequest } from './webhooks.schemas.ts';
 
-/** The CLI sends it to remove a secret. */
-const removedSecret = '__remove-secret';
+/** The CLI sends this value to remove a secret. */
+export const removedSecret = '__remove-secret';
 
 /** What the owner of a webhook sets, without the secret. */
 type Definition = Pick<WebhookRow, 'displayName' | 'url' | 'format' | 'isActive' | 'events' | 'groups'>;

@@ -5,7 +5,7 @@ import { decodeCursor, defaultPage, encodeCursor, Name, page, Revision, text } f
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import { seenByField } from '../platform/edits/revisions.ts';
 import type { Caller } from '../platform/http/request.ts';
-import { revisionOfWebhook } from './webhook-edit.ts';
+import { removedSecret, revisionOfWebhook } from './webhook-edit.ts';
 import type { DeliveryRow, LoggedDeliveryRow, WebhookOwner, WebhookRow, WebhookService } from './webhook-service.ts';
 
 export interface Services {
@@ -41,9 +41,6 @@ export const webhookInputs = {
 };
 type Created = Static<typeof webhookInputs.created>;
 type Changed = Omit<Static<typeof webhookInputs.changed>, 'webhook'>;
-
-/** The CLI sends it to remove a secret. */
-const removedSecret = '__remove-secret';
 
 interface Paged {
   readonly cursor?: string | null | undefined;

@@ -80,7 +80,7 @@ export class WebhookService {
   async create(caller: Caller, owner: WebhookOwner, request: WebhookRequest, audit: AuditTrail): Promise<WebhookRow> {
     const { db, secrets } = this.#context;
     const { displayName, name, payloadUrl } = request;
-    // Errors in a request must not matter if the stack does not exist.
+    // Looked up first: errors in a request must not matter if the stack does not exist.
     await findScope(db, owner);
     if (!displayName || !payloadUrl) throw new InvalidRequestError('A webhook needs displayName and payloadUrl');
     if (name && !/^[A-Za-z0-9._-]{1,32}$/.test(name))

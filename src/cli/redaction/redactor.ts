@@ -60,7 +60,8 @@ export class Redactor {
   readonly #known: readonly string[];
 
   constructor(settings: GivenSettings = settingsOfEnvironment(), others: readonly (string | null)[] = []) {
-    const whole = [...secretSettings, 'AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY'].map((name) => settings[name]);
+    const access = ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY', 'AWS_SESSION_TOKEN'];
+    const whole = [...secretSettings, ...access].map((name) => settings[name]);
     const parts = [...Object.values(settings), ...others].flatMap((value) => (value ? partsOf(value) : []));
     const all = [...whole, ...others, ...parts].filter((value) => typeof value === 'string');
     const long = [...new Set(all.flatMap(formsOf))].filter((each) => each.length >= leastLength);

@@ -127,6 +127,10 @@ function refuseUnsafe(config: Config, { admin, settings }: SetupAnswers): void {
   const problems = listUnsafe(config, { publicUrl: settings['HOLDFAST_PUBLIC_URL'] !== undefined });
   if (config.database.url === null && admin !== null)
     problems.push('--admin: with the embedded database, the first start creates the user admin');
+  if (settings['AWS_SESSION_TOKEN'] !== undefined)
+    problems.push(
+      'AWS_SESSION_TOKEN: these access keys end soon. Unset the AWS variables, or set keys that last; without keys, the role of the machine counts',
+    );
   if (problems.length > 0)
     throw new SetupRefusedError(`These settings are not safe:\n${problems.map((each) => `  ${each}`).join('\n')}`);
 }

@@ -34,6 +34,7 @@ export const SubjectFacts = Type.Object({
   /** The permissions of the role. */
   base: Type.Integer(),
   grants: Type.Array(GrantFacts),
+  /** Null if the token has no limits. */
   scopes: Nullable(Type.Array(ScopeFacts)),
 });
 export type SubjectFacts = Static<typeof SubjectFacts>;
@@ -45,9 +46,9 @@ export interface StackFacts {
 }
 
 /**
- * What the role and the grants of the owner allow, less what any grant denies, within the token's own scopes and grants. Permission to read
- * a stack includes its outputs, so a token may be limited to outputs alone. The database function effective_permissions is the same rule,
- * for lists.
+ * Returns what the role and the grants of the owner allow, less what any grant denies, within the token's own scopes and grants. Permission
+ * to read a stack includes its outputs, so a token may be limited to outputs alone. The database function effective_permissions is the same
+ * rule, for lists.
  */
 export function decide(subject: SubjectFacts, stack: StackFacts): PermissionSet {
   const matching = matchingGrants(subject.grants, stack);

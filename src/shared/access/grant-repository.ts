@@ -283,7 +283,7 @@ export function createGrantRepository(db: Queryable) {
         select default_permissions as "defaultPermissions"
         from organization_access where organization_id = ${organizationId} for no key update`),
 
-    /** For roles below admin; null for no limit. */
+    /** Limits roles below admin; null for no limit. */
     setDefaults: (organizationId: string, permissions: PermissionSet | null) =>
       db.query(sql.nothing`
         /* grants.setDefaults */

@@ -21,7 +21,7 @@ const bits: Readonly<Record<Permission, PermissionSet>> = {
   outputs: 64,
 };
 
-/** Without the needed permission, this one has no effect. With `outputs`, `decrypt` also works alone, for secret outputs. */
+/** A permission has no effect without the one that it needs. With `outputs`, `decrypt` also works alone, for secret outputs. */
 const needs: Readonly<Partial<Record<Permission, Permission>>> = {
   preview: 'read',
   write: 'preview',

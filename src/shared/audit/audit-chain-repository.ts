@@ -16,7 +16,7 @@ const StateRow = Type.Object({
    * that.
    */
   chainedFrom: Type.String(),
-  /** A fault: retention drops only months that have ended. */
+  /** `droppedBefore` is in the future. This is a fault: retention drops only months that have ended. */
   isDroppedAhead: Type.Boolean(),
 });
 
@@ -82,7 +82,7 @@ export function createAuditChainRepository(db: Queryable) {
   const inRange = ({ after, since, through }: EventRange) => sql.fragment`
     number > ${after} and number <= ${through} and occurred_at >= ${since}::date::timestamp at time zone 'UTC'`;
   return {
-    /** Committed or not. */
+    /** The event may be uncommitted. */
     readLastNumber: async (): Promise<number> => {
       const row = await db.one(sql.rows(NumberRow)`
         /* auditChaining.readLastNumber */

@@ -67,7 +67,7 @@ const nobody: AuditSource = {
   requestId: null,
 };
 
-/** The server ends, for example, an update whose lease has expired. */
+/** For what the server itself does, e.g. end an update whose lease has expired. */
 export const serverSource: AuditSource = nobody;
 
 /** `login` is the system user who runs a command on the server. */

@@ -70,7 +70,6 @@ export function auditInsertion(source: AuditSource, event: EventValues, from: Sq
 
 export function createAuditRepository(db: Queryable) {
   return {
-    /** See auditInsertion. */
     insert: (source: AuditSource, event: AuditEvent) => {
       const { action, organization, object, outcome = 'done', updateId = null, details = {} } = event;
       const values = {

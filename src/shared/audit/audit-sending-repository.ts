@@ -5,7 +5,7 @@ import { mayBeSent } from '../platform/outgoing/held-outgoing-repository.ts';
 const PauseRow = Type.Object({ failures: Type.Integer(), isDue: Type.Boolean() });
 const AgeRow = Type.Object({ seconds: Type.Number() });
 
-/** After a failure, all workers wait until this time, by the database's clock. */
+/** After a failure, all workers wait until `next_at`, by the database's clock. */
 export function createAuditSendingRepository(db: Queryable) {
   const inSeconds = (seconds: number) => sql.fragment`clock_timestamp() + make_interval(secs => ${seconds})`;
   return {

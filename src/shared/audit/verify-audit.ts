@@ -11,10 +11,10 @@ import { hashBatch, hashBytes, hashEvent, headPrefix, headsPrefix, readHeadKey }
 import { serverId } from './audit-repository.ts';
 
 const batchesAtOnce = 50;
-/** More than one pass of the chaining contains. */
+/** More events than one pass of the chaining has. */
 const eventsAtOnce = 1_000;
 const headsAtOnce = 500;
-/** Retention has dropped nothing. */
+/** `droppedBefore` while retention has dropped nothing. */
 const nothingDropped = '0001-01-01';
 
 export interface AuditProblem {

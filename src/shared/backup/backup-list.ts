@@ -7,7 +7,7 @@ import { readSmall } from './stored-bytes.ts';
 
 export interface FoundBackup {
   readonly id: string;
-  /** See ownerOf; null if the first object, which has it in its key, is missing. */
+  /** The installation, as `ownerOf` names it; null if the first object, which has it in its key, is missing. */
   readonly owner: string | null;
   /** Whether it has its first and last objects. Otherwise it was interrupted, is still being made, or is being deleted by a prune. */
   readonly isComplete: boolean;
@@ -64,6 +64,7 @@ const aheadMs = 60_000;
 export function nextId(present: readonly FoundBackup[], now: Date): string {
   const newest = present.findLast(({ id }) => idTime.test(id))?.id ?? '';
   const last = Date.parse(newest.replace(idTime, '$1-$2-$3T$4:$5:$6.$7Z'));
+  // Random, so that two backups that begin at once get different ids.
   const at = last >= now.getTime() ? new Date(last + Math.ceil(Math.random() * aheadMs)) : now;
   return at.toISOString().replace(/[-:.]/g, '').toLowerCase();
 }
@@ -93,7 +94,7 @@ export async function readVerification(target: BlobStore, { id, keys }: FoundBac
   return Number.isNaN(at) ? null : at;
 }
 
-/** A backup fails after a day. An older incomplete one is abandoned, even if clocks differ by hours. */
+/** A backup fails after a day. An incomplete one that began this long ago is abandoned, even if clocks differ by hours. */
 const abandonedMs = 2 * 24 * 3600_000;
 
 export interface PrunedBackups {
@@ -124,7 +125,7 @@ export async function pruneBackups(
   const unfinished = new Set<string>();
   for (const [whose, backups] of Map.groupBy(all, (backup) => backup.owner)) {
     const mayDelete = [owner, whose].includes(null) || whose === owner;
-    // A prune has begun to delete a backup without an owner.
+    // A backup without an owner is one that a prune has begun to delete.
     const complete = (whose === null ? all : backups).filter(({ isComplete }) => isComplete).map(({ id }) => id);
     const newest = complete.at(-1) ?? '';
     for (const id of whose === null ? [] : mayDelete ? complete.slice(-keep) : complete) kept.add(id);
@@ -174,9 +175,9 @@ function isLockedAt(now: Date, found: BlobStat | null): boolean {
 
 async function deleteBackups(target: BlobStore, backups: readonly FoundBackup[]): Promise<string[]> {
   for (const { id, keys, owner } of backups) {
-    // A backup that is still running notices the deletion: it writes its manifest, then checks its start.
+    // First: a backup that is still running notices the deletion, because it writes its manifest, then checks its start.
     if (owner !== null) await target.delete(backupKeys.start(id, owner));
-    // A backup without some of its objects must not look complete.
+    // Second: a backup without some of its objects must not look complete.
     await target.delete(backupKeys.manifest(id));
     for (const key of keys) await target.delete(key);
   }

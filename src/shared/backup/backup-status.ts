@@ -83,7 +83,7 @@ export function unverifiedSince({ firstTakenAt, lastVerifiedAt }: Backups, now: 
   return [lastVerifiedAt, firstTakenAt].find((at) => at !== undefined && hasPassed(at, now)) ?? null;
 }
 
-/** Keeps saved data about deleted backups, except times far in the future. */
+/** Keeps saved data about deleted backups, except verifications far in the future. */
 export async function saveBackups(
   runs: BackgroundTaskRepository,
   found: Omit<Backups, 'lastVerifiedAt' | 'firstTakenAt' | 'seenAt'>,

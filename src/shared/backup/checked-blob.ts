@@ -57,7 +57,7 @@ export async function openChecked(source: BackupSource, key: string): Promise<Ch
   }
 }
 
-/** Repairs the store with wrong bytes. False also while the other store is away. */
+/** Repairs the store with wrong bytes. Returns false also while the other store is away. */
 async function isRightSomewhere({ copies }: BackupSource, read: ReadDocument): Promise<boolean> {
   try {
     return (await copies.prove(read)) !== 'damaged';

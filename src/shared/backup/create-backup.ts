@@ -68,8 +68,8 @@ export async function createBackup(parts: BackupParts): Promise<Manifest> {
   try {
     manifest = await copyAll(parts, id, owner);
   } catch (error) {
-    // The next backup continues from the lists of blobs. The rollback comes first, because an open snapshot holds up the database. A hung
-    // store or connection must not delay it.
+    // The next backup copies all tables again, but continues from the lists of blobs. The rollback comes first, because an open snapshot
+    // holds up the database. A hung store or connection must not delay it.
     await within(cleanUpMs, parts.copies.rollback());
     await within(cleanUpMs, deleteTables(target, id));
     throw error;

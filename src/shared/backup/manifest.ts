@@ -39,7 +39,7 @@ const Contents = Type.Object({
 const Head = Type.Object({
   format: Type.Literal(1),
   id: Type.String(),
-  /** ISO 8601: the time of the tables, and the end of the last copy. */
+  /** ISO 8601: the moment as of which the tables were copied, and the end of the last copy. */
   takenAt: Type.String(),
   finishedAt: Type.String(),
   release: Type.String(),
@@ -60,7 +60,7 @@ const Head = Type.Object({
   /** JSON; in an encrypted backup, encrypted and in base64. */
   contents: Type.String(),
 });
-/** Written last. It can be read without an identity. */
+/** Written last: a backup without it is incomplete. It can be read without an identity. */
 export type ManifestHead = Static<typeof Head>;
 const { contents: _, ...openHead } = Head.properties;
 export const Manifest = Type.Object({ ...openHead, ...Contents.properties });

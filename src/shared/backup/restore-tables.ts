@@ -24,9 +24,9 @@ export async function assertLoadable(copies: TableCopyRepository, { id, migratio
 }
 
 /**
- * The database has exactly the migrations of the backup. Loads in one transaction, in which `beforeCommit` runs, too. Adding the foreign
- * keys proves that no row refers to a missing one. `decrypt` is null if the backup is not encrypted. Throws BackupError, also if the
- * database is already used.
+ * The database must have exactly the migrations of the backup. Loads in one transaction, in which `beforeCommit` runs, too. Adding the
+ * foreign keys proves that no row refers to a missing one. `decrypt` is null if the backup is not encrypted. Throws BackupError, also if
+ * the database is already used.
  */
 export async function restoreTables(
   copies: TableCopyRepository,

@@ -11,10 +11,10 @@ import { BodyPace } from './stored-bytes.ts';
 import { createTableCopyRepository } from './table-copy-repository.ts';
 
 const renewEveryMs = 60_000;
-/** After this time, blobs that the backup needs may be gone. */
+/** A backup that takes longer fails, because blobs that it needs may be gone. */
 const longestHoldSeconds = 24 * 3600;
 
-/** Meanwhile, no blob becomes due for deletion; see createBackup. */
+/** During the backup, no blob becomes due for deletion. */
 export async function backUp({
   bytesPerSecond,
   onProgress = () => {},

@@ -182,7 +182,7 @@ export function createTableCopyRepository(client: pg.Client) {
       if (column.length > 0) await run('update installation set outgoing_held_since = clock_timestamp()');
     },
 
-    /** Works in the caller's transaction. Returns the removed foreign keys. */
+    /** Empties all tables, in the caller's transaction. Returns the removed foreign keys. */
     prepareLoad: async (): Promise<ForeignKey[]> => {
       await run(`set local datestyle = 'ISO'`);
       await liftLimits(client, { isLocal: true });

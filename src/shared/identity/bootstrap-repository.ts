@@ -90,7 +90,7 @@ export function createBootstrapRepository(tx: Queryable) {
           returning u.login`),
       ),
 
-    /** Only memberships that a file has added. */
+    /** Removes only memberships that a file has added. */
     removeMembersElsewhere: (organizationIds: readonly string[]) =>
       tx.any(sql.rows(Type.Object({ login: Type.String(), organization: Type.String() }))`
         /* bootstrap.removeMembersElsewhere */
@@ -133,7 +133,7 @@ export function createBootstrapRepository(tx: Queryable) {
       return 'live';
     },
 
-    /** Only tokens that a file has added. */
+    /** Withdraws only tokens that a file has added. */
     withdrawTokens: ({ managedIds, everywhere }: ManagedScope, listed: readonly Buffer[]) =>
       tx.any(sql.rows(TokenRow)`
         /* bootstrap.withdrawTokens */

@@ -187,7 +187,7 @@ export function createIdentityRepository(db: Queryable) {
           (select count(*) from policy_packs k where k.organization_id = ${organizationId} and exists (
             select 1 from policy_pack_versions v where v.pack_id = k.id and v.removed_at is null)) as packs`),
 
-    /** With all dependent rows, except events. */
+    /** Removes all dependent rows, too, except events. */
     removeOrganization: (organizationId: string) =>
       db.query(sql.nothing`
         /* identity.removeOrganization */ delete from organizations where id = ${organizationId}`),

@@ -19,8 +19,8 @@ export interface LockedRights {
 }
 
 /**
- * None if the token is not valid in the organization. The result and the grants do not change until the end of the transaction. Call this
- * before taking any other lock.
+ * No rights if the token is not valid in the organization. The result and the grants do not change until the end of the transaction. Call
+ * this before taking any other lock.
  */
 export async function lockRights(tx: Queryable, tokenId: string, organization: string): Promise<LockedRights> {
   const access = await createIdentityRepository(tx).lockAccess(tokenId, organization);

@@ -60,7 +60,7 @@ export function createSessionRepository(db: Queryable, limits: SessionLimits) {
         from sessions s join users u on u.id = s.user_id
         where s.session_hash = ${sql.binary(hash)} and u.deactivated_at is null and ${isLive}`),
 
-    /** The permissions of the session's user are found by its token row. Replaces one that ends before the session. */
+    /** The permissions of the session's user are found by its token row. Extends one that ends before the session. */
     ensureToken: (id: string) =>
       db.query(sql.nothing`
         /* sessions.ensureToken */

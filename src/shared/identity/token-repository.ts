@@ -256,7 +256,7 @@ export function createTokenRepository(db: Queryable) {
       return row;
     },
 
-    /** Such a token may not be rotated: a CI run's or, unless the caller is an operator, an identity provider's. */
+    /** A token with a holder may not be rotated: a CI run's or, unless the caller is an operator, an identity provider's. */
     findHolder: async (id: string, ownerFilter: TokenOwnerFilter | null): Promise<'run' | 'provider' | null> => {
       const row = await db.maybeOne(sql.rows(HolderRow)`
         /* tokens.findHolder */

@@ -62,7 +62,7 @@ export function createJobAdmissionRepository(db: Queryable) {
       };
     },
 
-    /** Only a worker that is already running the job may finish it. */
+    /** Afterwards, only a worker that is already running the job may finish it. */
     revoke: async (id: string): Promise<unknown> => {
       const row = await db.maybeOne(sql.rows(JobRow)`
         /* admissions.revoke */

@@ -11,7 +11,7 @@ import type { JobData, Queues } from './queues.ts';
 const jobStates = ['active', 'wait', 'prioritized', 'delayed', 'failed'] as const;
 export type JobState = (typeof jobStates)[number];
 
-/** Other clients may have written text in Redis. */
+/** Limits text from Redis, which other clients may have written. */
 const shownCharacters = 200;
 
 /** Name, times and fault come from Redis; update and stack come from the admission, and are null without one. */

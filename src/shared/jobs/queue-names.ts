@@ -10,7 +10,7 @@ export interface QueueState {
   /** Also counts jobs that wait for their next attempt. */
   readonly waiting: number;
   readonly active: number;
-  /** They failed permanently, and are kept for inspection. */
+  /** Jobs that failed permanently, kept for inspection. */
   readonly failed: number;
   readonly oldestWaitingMs: number;
 }

@@ -17,7 +17,7 @@ export const replyChannelPrefix = 'holdfast:done:';
 export const JobData = Type.Object({ replyTo: Type.String({ pattern: `^${replyChannelPrefix}[0-9a-f-]{36}$` }) });
 export type JobData = Type.Static<typeof JobData>;
 
-/** Only a hint. */
+/** The message is only a hint. */
 export const JobCompletion = Type.Object({
   jobId: Type.String(),
   result: Type.Union([Type.Literal('settled'), Type.Literal('failed')]),

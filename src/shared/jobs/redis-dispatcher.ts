@@ -100,7 +100,7 @@ export class RedisDispatcher implements JobDispatcher {
     this.#endWatch();
     subscriber.off('message', this.#onMessage);
     subscriber.off('ready', this.#subscribe);
-    // It would wait until Redis is back.
+    // Not awaited: it would wait until Redis is back.
     subscriber.unsubscribe(this.#queue.channel).catch(() => {});
   }
 

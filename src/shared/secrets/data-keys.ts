@@ -39,7 +39,7 @@ export class DataKeys {
     return row && this.#open(row);
   }
 
-  /** Of any version. Throws MasterKeyError. */
+  /** Finds a key of any version. Throws MasterKeyError. */
   async find(id: string): Promise<DataKey | null> {
     const cached = this.#cache.get(id);
     if (cached) return cached;
@@ -62,8 +62,8 @@ export class DataKeys {
 }
 
 /**
- * `version` is 0 for no key yet. Returns false if another process was first, whose key is then just as new, or if the stack was deleted.
- * Throws MasterKeyError if the master key is no longer stored.
+ * Adds the version after `version` (0 for no key yet). Returns false if another process was first, whose key is then just as new, or if the
+ * stack was deleted. Throws MasterKeyError if the master key is no longer stored.
  */
 export async function addVersion(
   keys: EncryptionKeyRepository,

@@ -36,7 +36,9 @@ export class EncryptedSecrets {
     return this.#requireRing().unwrap(masterKeyId, encrypted, owner).toString();
   }
 
-  /** See KeyRing. Without master keys, a copy of the database reveals the key. There are no secrets then, but users still sign in. */
+  /**
+   * Like `KeyRing.derive`. Without master keys, a copy of the database reveals the key. There are no secrets then, but users still sign in.
+   */
   async deriveKeys(db: Queryable, purpose: string): Promise<DerivedKeys> {
     const salt = await createEncryptionKeyRepository(db).derivationSalt();
     return this.#ring?.derive(purpose, salt) ?? [deriveKey(Buffer.alloc(0), purpose, salt)];

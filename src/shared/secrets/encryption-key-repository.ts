@@ -41,7 +41,7 @@ export function createEncryptionKeyRepository(db: Queryable) {
       ? sql.fragment`true`
       : sql.fragment`exists (
           select 1 from master_keys where master_keys.id = ${masterKeyId} and canary = ${sql.binary(storedCanary)})`;
-  // A deleted stack that can be restored keeps its keys. They are deleted with its restorability, under the lock of its row.
+  // A deleted stack that can be restored keeps its keys. The transaction that makes it unrestorable deletes them under the lock of its row.
   const hasFuture = sql.fragment`(s.deleted_at is null or s.restorable_until is not null)`;
   const inScope = (scope: KeyScope) => {
     if (scope.kind === 'stack') return sql.fragment`s.id = ${scope.stackId}::uuid`;

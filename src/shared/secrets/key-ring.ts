@@ -78,7 +78,7 @@ export class KeyRing {
     this.currentId = keys.keys().next().value as string;
   }
 
-  /** A ring with one new random key. */
+  /** The text of a ring with one new random key. */
   static generate(): string {
     return `k${new Date().toISOString().slice(0, 10).replaceAll('-', '')}:${randomBytes(32).toString('base64')}`;
   }

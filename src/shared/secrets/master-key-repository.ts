@@ -19,7 +19,7 @@ const NewestRow = Type.Object({ masterKeyId: Type.String(), ...UseRow.properties
 
 export type MasterKeyRepository = ReturnType<typeof createMasterKeyRepository>;
 
-/** By the ids in HOLDFAST_MASTER_KEYS. Rows are never deleted, because backups may need them. */
+/** Master keys by their ids in HOLDFAST_MASTER_KEYS. Rows are never deleted, because backups may need them. */
 export function createMasterKeyRepository(db: Queryable) {
   /** Data keys, and the secrets of webhooks (`secretOwner`). */
   const uses = sql.fragment`

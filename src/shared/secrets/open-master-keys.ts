@@ -92,7 +92,7 @@ export function kmsAccess(config: MasterKeyParts['config']): KmsAccess {
 /** A KMS wraps a master key for this context. */
 export const kmsContext = (id: string): string => `master-key/${id}`;
 
-/** Creates a key under a new id. Null if this process does not register keys. */
+/** Creates the key of a new id, but returns null if this process does not register keys. */
 async function openWrapped(
   id: string,
   kms: Kms,

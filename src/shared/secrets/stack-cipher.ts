@@ -10,7 +10,7 @@ import { decryptWith, encryptWith } from './key-ring.ts';
  */
 const formatByte = 1;
 
-/** A short text takes as long as reading this many bytes: some 10 µs. */
+/** Encrypting a short text takes as long as reading this many bytes: some 10 µs. */
 const minSpentBytes = 4096;
 
 /** Keeps no plaintext. */

@@ -17,7 +17,6 @@ export interface ReclaimOptions {
   readonly waitsForLock?: boolean;
 }
 
-/** See reclaimStack. */
 export type Reclaim = (stackId: string, options?: ReclaimOptions) => Promise<void>;
 
 /**

@@ -153,8 +153,8 @@ export function createHistoryRepository(db: Queryable, form: TextForm = 'sent') 
     },
 
     /**
-     * Finds the configuration of the newest update that may have deployed it. Skips imports and renames without their own, which only those
-     * from another backend have.
+     * Finds the configuration of the newest update that may have deployed it. Skips imports and renames, which keep the configuration,
+     * except those from another backend that have their own.
      */
     findConfiguration: (stackId: string, maxBytes: number) =>
       db.maybeOne(sql.rows(ConfigurationRow)`

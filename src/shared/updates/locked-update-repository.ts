@@ -36,7 +36,7 @@ export interface LockedUpdate {
   readonly missingEntries: string | null;
 }
 
-/** See the function complete_update in the schema. */
+/** The result of the function complete_update in the schema. */
 export type Completion =
   | { readonly outcome: 'ended' | 'repeated'; readonly kind: UpdateKind; readonly missingEntries: string | null }
   | { readonly outcome: 'gap'; readonly missingEntries: string }
@@ -59,7 +59,7 @@ export interface Started {
   readonly stackVersion: number | null;
   readonly journalVersion: number;
 }
-/** See the function start_update in the schema. */
+/** The result of the function start_update in the schema. */
 export type Start =
   | Started
   | { readonly outcome: 'no-access' | 'not-found' }
@@ -90,6 +90,7 @@ export interface NewStart {
   readonly id: string;
   readonly ref: StackRef;
   readonly tokenId: string;
+  /** The stack must have these tags (JSON text); null for any. */
   readonly tags: string | null;
   readonly leaseHash: Buffer;
   readonly leaseSeconds: number;
@@ -131,8 +132,8 @@ export function createLockedUpdateRepository(tx: Queryable) {
     },
 
     /**
-     * Also adds `action` to the audit log. Changes nothing unless the outcome is `ended`. `knowsOutputs`: the caller knows the removed
-     * outputs and records them.
+     * Locks the update, and adds `action` to the audit log. Changes nothing unless the outcome is `ended`. `knowsOutputs`: the caller knows
+     * the removed outputs and records them.
      */
     complete: (
       {

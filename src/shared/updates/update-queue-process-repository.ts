@@ -42,8 +42,8 @@ export function createUpdateQueueProcessRepository(db: Queryable) {
       db.query(sql.nothing`/* updateQueue.removeProcess */ delete from update_queue_processes where id = ${processId}`),
 
     /**
-     * Shortens times that are too long because the clock was set back, as a dead process would block its queues. `alive` and `kept` are in
-     * seconds.
+     * Shortens times that are too long because the clock was set back, as a dead process would block its queues. `alive` and `kept` are the
+     * longest valid times, in seconds.
      */
     clipTimes: async ({ alive, kept }: { readonly alive: number; readonly kept: number }): Promise<void> => {
       await db.query(sql.nothing`

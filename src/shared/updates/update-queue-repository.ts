@@ -16,6 +16,7 @@ export type QueueEntryRow = Row<typeof QueueEntryRow>;
 const NextRow = Type.Object({
   id: Type.String(),
   stackId: Type.String(),
+  /** An update whose lease has expired still holds the stack. */
   isExpired: Type.Boolean(),
 });
 

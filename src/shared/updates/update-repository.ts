@@ -29,7 +29,7 @@ export const UpdateRow = Type.Object({
   /** Seconds until the lease, or the wait for the start, ends. */
   secondsLeft: Type.Number(),
   epoch: Type.Integer(),
-  /** 1 if the update sends a journal, whose entries have their own versions. */
+  /** 1 if the update sends a journal, whose entries have their own versions; otherwise 0. */
   journalVersion: Type.Integer(),
   /** The journal exists, perhaps empty, until it is compacted and deleted. */
   hasJournal: Type.Boolean(),
@@ -39,7 +39,7 @@ export const UpdateRow = Type.Object({
   checkpointId: Nullable(Type.String()),
   /** The highest accepted number; -1 before the first. */
   checkpointSequence: Type.Integer(),
-  /** By their numbers. */
+  /** Counts checkpoints by their numbers. */
   checkpointCount: Type.Integer(),
   entryCount: Type.Integer(),
   compactedEntries: Type.Integer(),
@@ -222,7 +222,7 @@ export function createUpdateRepository(db: Queryable) {
       return clientVersionOf(row?.environment ?? null);
     },
 
-    /** Takes no locks, so that its journal can continue. */
+    /** The holder must be ended, or has more than `seconds` left. Takes no locks, so that its journal can continue. */
     isHolderDue: (stackId: string, seconds: number) =>
       db.exists(sql.rows(IdRow)`
         /* updates.isHolderDue */

@@ -18,8 +18,8 @@ const pollMs = 50;
 type Pass = 'chained' | 'waiting' | 'idle';
 
 /**
- * Chains all events before which no open transaction can add another one. Safe on any number of replicas, and to kill anywhere. Returns
- * whether all events committed before the beginning are chained.
+ * Chains all events before which no open transaction can add another one. Safe on any number of replicas, and to kill anywhere: each pass
+ * is one transaction. Returns whether all events committed before the beginning are chained.
  */
 export async function chainAudit({ db }: Pick<AppContext, 'db'>, signal?: AbortSignal): Promise<boolean> {
   const auditChains = createAuditChainRepository(db);

@@ -125,6 +125,7 @@ export function backUpOnSchedule(
     }
     if (earlier) assertPauseOver(earlier, begunAt);
     const begun = { count: (earlier?.count ?? 0) + 1, at: begunAt };
+    // Saved in case the process is killed.
     await save(present, { ...unpruned, failure: { ...begun, error: cutOff } });
     const create = async (): Promise<Manifest> => {
       try {

@@ -26,6 +26,7 @@ interface Options {
   /** The program that Node runs for `holdfast backup verify`. */
   readonly program: string;
   readonly lowerPriority?: (pid: number) => void;
+  /** In ms since 1970. */
   readonly now?: () => number | Promise<number>;
 }
 

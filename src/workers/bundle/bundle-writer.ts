@@ -34,7 +34,7 @@ interface Parts {
   readonly crypter: SecretsCrypter;
   /** For the audit log. */
   readonly location: string;
-  /** Of the task's claim. A worker that has lost the claim confirms nothing. */
+  /** Holds the task's claim. A worker that has lost the claim confirms nothing. */
   readonly holder: string;
   readonly signal: AbortSignal;
 }
@@ -89,7 +89,7 @@ export class BundleWriter {
     // The state may be missing if this was interrupted before.
     await this.#assertUntouched(folder, row, false);
     const path = pathOf(row);
-    // First: without it, the CLI does not list the stack.
+    // The state goes first: without it, the CLI does not list the stack.
     for (const name of [...stateNames(row), tagsFile(path)])
       for (const suffix of cliSuffixes) await folder.delete(name + suffix);
     await folder.delete(configFile(row));

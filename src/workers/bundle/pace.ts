@@ -13,8 +13,8 @@ const lateSeconds = 20;
 const maxPauseMs = 30_000;
 
 /**
- * `bytes` of a written state. `waitedSeconds` is the age of the written change; null if the bundle lacked the stack, or nothing had
- * changed.
+ * `bytes` is the size of the written state. `waitedSeconds` is the age of the written change; null if the bundle lacked the stack, or
+ * nothing had changed.
  */
 export function pauseMs(bytes: number, tookMs: number, waitedSeconds: number | null): number {
   const isLate = waitedSeconds !== null && waitedSeconds >= lateSeconds;

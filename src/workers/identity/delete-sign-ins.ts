@@ -6,7 +6,6 @@ import { createSessionRepository } from '../../shared/identity/session-repositor
 import { createSignInLinkRepository } from '../../shared/identity/sign-in-link-repository.ts';
 import { createSignInPaceRepository } from '../../shared/identity/sign-in-pace-repository.ts';
 
-/** Also deletes sign-in attempts that no longer count. */
 export async function deleteEndedSignIns({ config, db }: Pick<AppContext, 'config' | 'db'>): Promise<void> {
   const sessions = createSessionRepository(db, config.sessions);
   await sessions.deleteEnded();

@@ -2,9 +2,9 @@ import type { AppContext } from '../../shared/context.ts';
 import { createTokenRepository } from '../../shared/identity/token-repository.ts';
 import { untilNoneLeft } from '../platform/until-none-left.ts';
 
-/** Of personal tokens and CI tokens, after their end. */
+/** How long personal tokens and CI tokens stay after their end. */
 const tokenDays = 30;
-/** Of teams and organizations: the history shows their names. */
+/** Tokens of teams and organizations stay longer, because the history shows their names. */
 const namedTokenDays = 400;
 const tokensAtOnce = 500;
 

@@ -22,7 +22,7 @@ export interface BackgroundTask {
 
 /** Maximum wait of other processes after the process that runs the task is killed. */
 const claimSeconds = 30;
-/** Of the interval. A timer that fires slightly early must not wait for another interval. */
+/** The share of the interval that must have passed. A timer that fires slightly early must not wait for another interval. */
 const intervalTolerance = 0.9;
 
 /**

@@ -51,8 +51,8 @@ export function watchClock(
 }
 
 /**
- * No if Postgres's clock may be far ahead, or in a restored database before it has taken over: it may have been restored for data that has
- * become old since.
+ * False if Postgres's clock may be far ahead, or in a restored database before it has taken over: it may have been restored for data that
+ * has become old since.
  */
 export async function mayDeleteByAge(runs: BackgroundTaskRepository): Promise<boolean> {
   const { hasTakenOver, look, now } = await readLook(runs);

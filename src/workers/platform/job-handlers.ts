@@ -40,7 +40,7 @@ export function jobServicesOf(context: AppContext, enqueue: (job: Job) => Promis
   };
 }
 
-/** They throw ReadOnlyError once another site has taken over. */
+/** The handlers throw ReadOnlyError once another site has taken over. */
 export function createJobHandlers(
   services: JobServices,
   source: PayloadSource & { readonly readOnly: ReadOnlyMode },

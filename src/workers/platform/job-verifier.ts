@@ -18,7 +18,7 @@ export interface QueuedRecord {
   readonly id?: string | undefined;
   readonly name: string;
   readonly data: unknown;
-  /** Including this time. */
+  /** How often a worker took the job, including this time. */
   readonly attemptsStarted?: number;
 }
 

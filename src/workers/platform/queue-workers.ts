@@ -27,7 +27,7 @@ import { RefusedError, redacted } from './stored-errors.ts';
 const defaultLockMs = 15_000;
 /** A job that crashes its worker more often fails permanently. */
 const maxStalls = 3;
-/** Before a job unknown to this release is offered again. */
+/** The delay before a job unknown to this release is offered again. */
 const unknownJobDelayMs = 250;
 /** The maximum mean delay of a job whose journal another process compacts. */
 const maxClaimedDelayMs = 1_000;
@@ -165,7 +165,7 @@ class QueueWorker {
     }
   }
 
-  /** A job of another release; it does not count an attempt. Always throws. */
+  /** Gives back a job of another release, without counting an attempt. Always throws. */
   async #requeue(queued: QueuedJob<JobData>, job: unknown, token: string | undefined): Promise<never> {
     const { id: jobId, attemptsStarted } = queued;
     if (!Value.Check(JobHead, job)) throw new Error('This release does not know this job');
@@ -284,7 +284,7 @@ class QueueWorker {
       );
   }
 
-  /** Once each: while Redis is down, the error repeats with every connection attempt. */
+  /** Logs each error once: while Redis is down, the error repeats with every connection attempt. */
   #logError(error: Error): void {
     if (error.message === this.#lastError) return;
     this.#lastError = error.message;

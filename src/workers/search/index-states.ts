@@ -46,10 +46,10 @@ export function startIndexing(context: Parts & Pick<AppContext, 'lifecycle' | 'r
 /** Between two searches for versions older than the index, after all stacks were examined. */
 const historyRestMs = 30_000;
 const historyRetryMs = 60 * 60_000;
-/** On a busy installation, stacks are always due. */
+/** The search waits no longer, even on a busy installation, where stacks are always due. */
 const maxHistoryWaitMs = 30_000;
 const historyTurnMs = 1_000;
-/** In a row, in one turn, because each takes a statement. */
+/** Stacks that one turn skips in a row. Each takes a statement. */
 const maxSkipped = 50;
 
 export class HistoryRound {

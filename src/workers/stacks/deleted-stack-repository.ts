@@ -156,7 +156,7 @@ export function createDeletedStackRepository(db: Queryable) {
       return { count, last };
     },
 
-    /** Updates without events or entries in rows, with their checkpoints, journal snapshots and archived events. */
+    /** Deletes only updates without events or entries in rows, with their checkpoints, journal snapshots and archived events. */
     deleteUpdates: (ids: readonly string[]) =>
       db.one(sql.rows(UpdateBatchRow)`
         /* deletedStacks.deleteUpdates */

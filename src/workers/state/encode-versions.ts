@@ -8,7 +8,7 @@ import { VersionEncoder } from './version-encoder.ts';
 const batchSize = 50;
 /** Per state, for the fixed cost of its statements. */
 const minChargeBytes = 16 * 1024;
-/** For a state that could not be encoded. */
+/** A state that could not be encoded waits this long. */
 const failedSeconds = 3600;
 const countedStates = 10_000;
 

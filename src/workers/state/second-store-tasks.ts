@@ -17,7 +17,7 @@ const copyTask = 'copy-to-second-store';
 
 type Mirror = NonNullable<AppContext['mirror']>;
 
-/** They keep the second store equal to the main one. */
+/** The tasks keep the second store equal to the main one. */
 export function secondStoreTasks(context: AppContext, mirror: Mirror): BackgroundTask[] {
   return [
     { name: copyTask, run: (signal) => copyDue(context, mirror, signal) },
@@ -31,8 +31,8 @@ export function secondStoreTasks(context: AppContext, mirror: Mirror): Backgroun
 }
 
 /**
- * Oldest first. Postpones blobs that fail, and deletions while another copy of the database owns the stores or another site has taken over.
- * Throws if a store cannot be reached.
+ * Copies or deletes the recorded blobs, oldest first. Postpones blobs that fail, and deletions while another copy of the database owns the
+ * stores or another site has taken over. Throws if a store cannot be reached.
  */
 async function copyDue(context: AppContext, mirror: Mirror, signal: AbortSignal): Promise<number> {
   const { blobRows, db, logger, metrics } = context;

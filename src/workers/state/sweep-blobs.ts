@@ -8,8 +8,9 @@ const faultPauseSeconds = 60;
 /**
  * First marks blobs that have been unreferenced for long enough as pending deletion, under a lock that prevents new references, then
  * deletes their objects. The rows stay for the grace period, after which the objects are deleted again, because an upload may have been in
- * flight all that time. Deletes nothing if another site has taken over, or another copy of the database owns the store. Returns the number
- * of objects deleted for the first time. Throws the first fault after trying the others, or once all concurrent deletions have failed.
+ * flight all that time. The next run resumes an interrupted one. Deletes nothing if another site has taken over, or another copy of the
+ * database owns the store. Returns the number of objects deleted for the first time. Throws the first fault after trying the others, or
+ * once all concurrent deletions have failed.
  */
 export async function sweepBlobs(context: AppContext, signal?: AbortSignal): Promise<number> {
   const { blobRows, blobs, config, db, metrics } = context;

@@ -45,7 +45,7 @@ export const encodingShape: EncodingShape = {
 const worthwhileShare = 0.6;
 const busySeconds = 600;
 const damagedSeconds = 3600;
-/** For a deleted stack that may be restored. */
+/** A deleted stack that may be restored waits this long. */
 const deletedSeconds = 24 * 3600;
 
 export interface EncodingResult {
@@ -274,6 +274,7 @@ class Counterparts {
     this.keys = new Set(chunks.flatMap(({ cutKey }) => cutKey ?? []));
   }
 
+  /** Call this for each chunk, in order. */
   of(cutKey: string | null): ChunkRow | null {
     const found = cutKey === null ? -1 : this.#chunks.findIndex((chunk) => chunk.cutKey === cutKey);
     this.#at = found >= 0 ? found : Math.min(this.#at + 1, this.#chunks.length - 1);

@@ -59,7 +59,7 @@ export function shapeOf(thrown: unknown, path: string | null): ErrorShape {
   if (!(error instanceof AppError))
     return shape({ status: 500, message: unexpected, retryAfterSeconds: undefined }, 'fault', path);
   const { message, retryAfterSeconds } = error;
-  // Callers of procedures send no headers.
+  // Callers of procedures send no headers, so an edit conflict is no failed precondition.
   const status = error instanceof EditConflictError ? 409 : error.status;
   const retry = retryAfterSeconds ?? (status === 503 || status === 429 ? 1 : undefined);
   const shown = shape({ status, message, retryAfterSeconds: retry }, error.code, path);

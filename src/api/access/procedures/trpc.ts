@@ -57,7 +57,7 @@ const observed = t.procedure
     if (meta?.whileReadOnly === undefined) readOnly.assertOff();
     else readOnly.assertNotFenced();
     const result = await next();
-    // The change was made while this process learned of another site.
+    // A change that was made while this process learned of another site is not acknowledged.
     if (result.ok) readOnly.assertNotFenced();
     return result;
   });

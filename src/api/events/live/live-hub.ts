@@ -89,7 +89,7 @@ export class LiveHub {
   }
 
   /**
-   * The topics are permitted. `after`: the id of the last message that the client has received on an earlier stream; null: none. `cut`
+   * Call with permitted topics. `after`: the id of the last message that the client has received on an earlier stream; null: none. `cut`
    * closes the client's connection.
    */
   async subscribe(topics: readonly LiveTopic[], after: string | null, cut: () => void): Promise<LiveStream> {

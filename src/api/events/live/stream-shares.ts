@@ -22,7 +22,6 @@ export class StreamShares {
     this.#capacity = capacity;
   }
 
-  /** Throws TooManyRequestsError. */
   open(): StreamShare {
     if (this.#count >= this.#capacity) throw tooMany('this server has');
     this.#count++;

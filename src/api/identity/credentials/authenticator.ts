@@ -42,7 +42,7 @@ interface Attempt<Query> extends CredentialUse {
   readonly key: string;
   readonly query: Query;
   readonly batches: LookupBatches<Query>;
-  /** Then it gets its own lookup even if its address is exhausted. */
+  /** This process has seen the credential valid: it gets its own lookup even if its address is exhausted. */
   readonly isKnown: boolean;
 }
 

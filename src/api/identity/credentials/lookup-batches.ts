@@ -17,7 +17,7 @@ interface LookupBatchesOptions<Query> {
   readonly perSource: number;
 }
 
-/** One statement at a time, and a few per second, regardless of the number of credentials. */
+/** Runs one statement at a time, and a few per second, regardless of the number of credentials. */
 export class LookupBatches<Query> {
   readonly #options: LookupBatchesOptions<Query>;
   #waiting = new Map<string, Pending<Query>>();

@@ -37,8 +37,8 @@ class ExchangedMeanwhileError extends Error {
 }
 
 /**
- * In seconds: an id token may be exchanged again if the first token has not been used. The CLI repeats the call if the response was lost:
- * four attempts within 7 s, plus their waiting times.
+ * For this time, an id token may be exchanged again if the first token has not been used. The CLI repeats the call if the response was
+ * lost: four attempts within 7 s, plus their waiting times.
  */
 const repeatSeconds = 60;
 const remembered = 10_000;
@@ -206,7 +206,7 @@ export class ExchangeService {
   }
 }
 
-/** Ending the trust in an issuer ends its tokens in one transaction, for which others wait. */
+/** The limit exists because ending the trust in an issuer ends its tokens in one transaction, for which others wait. */
 async function assertFewTokens(tx: Queryable, organizationId: string): Promise<void> {
   if ((await createIssuerRepository(tx).countTokens(organizationId, endedSeconds, maxTokens)) >= maxTokens)
     throw new TooManyRequestsError(

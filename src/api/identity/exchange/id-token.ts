@@ -31,7 +31,7 @@ export interface IdToken {
   readonly endsAt: Date;
 }
 
-/** Not verified. Throws ExchangeError. */
+/** The issuer is not verified. Throws ExchangeError. */
 export function claimedIssuer(token: string): string {
   try {
     const { alg = 'none', typ } = decodeProtectedHeader(token);
@@ -70,7 +70,7 @@ export async function verifyIdToken(
   if (typeof sub !== 'string' || sub === '') throw refusedGrant('it has no subject');
   if (jti !== undefined && (typeof jti !== 'string' || jti.length > maxClaimChars))
     throw refusedGrant('its id is not valid');
-  // It identifies a token without an id; the signature itself may have several forms.
+  // The signed content identifies a token without an id; the signature itself may have several forms.
   const signed = token.slice(0, token.lastIndexOf('.'));
   const identity = jti ? `id ${jti}` : `signed ${createHash('sha256').update(signed).digest('base64')}`;
   return { claims, identity, endsAt: new Date((exp + toleranceSeconds) * 1000) };

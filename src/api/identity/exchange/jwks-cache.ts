@@ -4,7 +4,7 @@ import { UnavailableError } from '../../../shared/platform/errors/errors.ts';
 import type { Logger } from '../../../shared/platform/logger/logger.ts';
 import { type Outgoing, OutgoingError } from '../../../shared/platform/outgoing/outgoing.ts';
 
-/** Also if the issuer's documents cannot be used. No recent key matches. */
+/** The issuer cannot be reached, or its documents cannot be used, and no recent key matches. */
 class IssuerUnavailableError extends UnavailableError {
   override readonly name = 'IssuerUnavailableError';
   override readonly code = 'issuer-unavailable';

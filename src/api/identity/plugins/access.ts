@@ -16,8 +16,8 @@ export interface Services {
 }
 
 /**
- * Before any byte of the body is read. The app does not start if a route declares no access (`config.access`), or one that its path does
- * not support.
+ * Checks each request before any byte of its body is read. The app does not start if a route declares no access (`config.access`), or one
+ * that its path does not support.
  */
 export function registerAccess(app: FastifyInstance, services: Services): void {
   app.decorateRequest('caller', null as unknown as Caller);

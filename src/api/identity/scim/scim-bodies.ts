@@ -15,7 +15,7 @@ export interface PatchOperation {
   readonly value: unknown;
 }
 
-/** `emails[type eq "work"].value`. */
+/** Where a path leads, for example `emails[type eq "work"].value`. */
 export interface PatchTarget {
   /** In lower case, such as `emails.value`. */
   readonly attribute: string;

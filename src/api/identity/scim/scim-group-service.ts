@@ -21,7 +21,7 @@ import {
 } from './scim-group-repository.ts';
 import { type ListRequest, provision, type ScimList, type ScimWork } from './scim-work.ts';
 
-/** Null unless the request asked for the members. */
+/** `members`: null unless the request asked for them. */
 export interface ScimGroup extends ScimGroupRow {
   readonly members: readonly ScimMemberRow[] | null;
 }
@@ -64,7 +64,7 @@ export class ScimGroupService {
     };
   }
 
-  /** Takes over a team of this name with its members. Throws ScimError, ConflictError. */
+  /** Creates the group, or takes over the team of this name with its members. Throws ScimError, ConflictError. */
   create(caller: Caller, organization: string, body: JsonObject, audit: AuditTrail): Promise<ScimGroup> {
     const wanted = readGroup(body);
     return this.#provision(caller, organization, audit, async (work, groups) => {

@@ -150,7 +150,7 @@ export function createScimUserRepository(db: Queryable, organizationId: string) 
         /* scimUsers.reactivate */
         update users set deactivated_at = null, provider_deactivated_at = null where id = ${id}`),
 
-    /** Also the teams of a member: the user gets them and the role when the membership is created again. */
+    /** Notes the teams of a member, and the role that the user gets when the membership is created again. */
     noteSuspended: async (id: string, role: Role): Promise<void> => {
       await db.query(sql.nothing`
         /* scimUsers.noteTeams */

@@ -48,7 +48,7 @@ export class ScimUserService {
     };
   }
 
-  /** Adds an existing user of other organizations who has this login. Throws ScimError, ConflictError. */
+  /** Creates the user, or adds an existing user of other organizations who has this login. Throws ScimError, ConflictError. */
   create(caller: Caller, organization: string, body: JsonObject, audit: AuditTrail): Promise<ScimUserRow> {
     const wanted = readUser(body, true);
     return this.#provision(caller, organization, audit, async (work, users) => {

@@ -38,8 +38,8 @@ const uniqueConstraints = new Map([
 ]);
 
 /**
- * One transaction with the events. Changes run one at a time. A token that was revoked while the change waited has no effect. Throws
- * ScimError, UnauthenticatedError.
+ * Runs a change in one transaction with its events. Changes run one at a time. A token that was revoked while the change waited has no
+ * effect. Throws ScimError, UnauthenticatedError.
  */
 export async function provision<T>(
   db: Database,

@@ -3,7 +3,7 @@ import { sendError } from '../../platform/http/errors.ts';
 import { errorSchema } from './scim.schemas.ts';
 import { ScimError } from './scim-error.ts';
 
-/** RFC 7644, section 3.12. */
+/** Errors of SCIM calls have their own format (RFC 7644, section 3.12). */
 export function sendScimError(thrown: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   return sendError(thrown, request, reply, ({ message, status }) => ({
     type: 'application/scim+json; charset=utf-8',

@@ -43,7 +43,7 @@ export function cliOrigin({ port }: CliLogin): string {
   return `http://localhost:${port}`;
 }
 
-/** A personal token of the person who is signed in with the browser. */
+/** Gives the CLI a personal token of the person who is signed in with the browser. */
 export class CliLoginService {
   readonly #db: Database;
   readonly #sessions: SessionService;

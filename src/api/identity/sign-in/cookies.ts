@@ -38,7 +38,7 @@ export function clearSessionCookie(reply: FastifyReply, config: Pick<Config, 'pu
   void reply.clearCookie(cookieName(config), cookieOptions(config));
 }
 
-/** A sign-in in progress. */
+/** The cookie of a sign-in in progress. */
 function flowName(config: Pick<Config, 'publicUrl'>): string {
   return `${cookieName(config)}-flow`;
 }

@@ -24,7 +24,7 @@ export interface MappedAccess {
   readonly teams: readonly string[];
 }
 
-/** HOLDFAST_OIDC_GROUPS_FILE. Throws ConfigError. */
+/** Throws ConfigError. */
 export function readGroupMapping(file: string): GroupMapping {
   const setting = 'HOLDFAST_OIDC_GROUPS_FILE';
   let content: unknown;

@@ -70,7 +70,7 @@ export class OidcPeople {
     );
   }
 
-  /** Null if the sign-in changes roles or teams. Throws the errors of `admit`. */
+  /** Null if the sign-in creates the user, or changes roles or teams. Throws the errors of `admit`. */
   async #findUnchanged(db: Queryable, claims: Claims, person: Person): Promise<KnownUser | null> {
     const found = await createProviderRepository(db).findIdentity(person.issuer, person.subject);
     if (!found) {
@@ -152,7 +152,7 @@ function assertActive({ isActive }: { readonly isActive: boolean }): void {
   if (!isActive) throw new ForbiddenError('This user was deactivated');
 }
 
-/** Without organizations whose provider has suspended the user. */
+/** Leaves out organizations whose provider has suspended the user. */
 async function accessOf(db: Queryable, userId: string, { access }: Person): Promise<Person['access']> {
   const suspensions = await createProviderRepository(db).listSuspensions(userId);
   return new Map([...access].filter(([organization]) => !suspensions.includes(organization)));

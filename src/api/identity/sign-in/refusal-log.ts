@@ -17,7 +17,7 @@ export interface RefusedSignIn {
   readonly details?: Readonly<Record<string, string>>;
 }
 
-/** Except sign-ins with passwords, which have their own limits. */
+/** Records refused sign-ins, except those with passwords, which have their own limits. */
 export class RefusalLog {
   readonly #db: Database;
   readonly #logger: Logger;

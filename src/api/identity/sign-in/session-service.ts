@@ -76,7 +76,7 @@ export class SessionService {
       throw new UnauthenticatedError('Your session has ended; sign in again');
   }
 
-  /** Found in the same way as for a token. Throws UnauthenticatedError if the session has ended. */
+  /** Finds the caller in the same way as for a token. Throws UnauthenticatedError if the session has ended. */
   async getCaller({ id }: Session, target: RequestedTarget): Promise<Caller> {
     const identity = createIdentityRepository(this.#db);
     const found = await identity.findSessionCaller(id, target);
@@ -136,12 +136,12 @@ export class SessionService {
     });
   }
 
-  /** Also removes all links that could begin a session. Returns the number of ended sessions. */
+  /** Ends the user's other sessions, and removes all links that could begin one. Returns the number of ended sessions. */
   removeOthers(tx: Queryable, { id, userId }: Session): Promise<number> {
     return this.#sessions(tx).removeOthers(userId, id);
   }
 
-  /** Until the end of the transaction. Throws UnauthenticatedError. */
+  /** Locks the session until the end of the transaction. Throws UnauthenticatedError. */
   async hold(tx: Queryable, { id }: Session): Promise<void> {
     if (!(await this.#sessions(tx).hold(id))) throw new UnauthenticatedError('Your session has ended; sign in again');
   }

@@ -33,9 +33,9 @@ export interface Attempt {
 }
 
 /**
- * The same for logins that do not exist. Attempts are counted for all replicas. Attempts from many addresses slow each other down and lock
- * nobody out: a known browser has its own counter, and otherwise a network's next attempt comes after those of networks that have tried
- * less.
+ * Limits guesses of passwords, also for logins that do not exist. Attempts are counted for all replicas. Attempts from many addresses slow
+ * each other down and lock nobody out: a known browser has its own counter, and otherwise a network's next attempt comes after those of
+ * networks that have tried less.
  */
 export class SignInLimits {
   readonly #browser: AttemptLimiter;

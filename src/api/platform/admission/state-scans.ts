@@ -11,7 +11,7 @@ import { FairSemaphore, type SemaphoreLimits } from './fair-semaphore.ts';
 
 /** The limits of one process: each request that reads whole states keeps some MiB, and all of them share the event loop. */
 const limits: SemaphoreLimits = { atOnce: 4, atOncePerCaller: 2, atOncePerOrganization: 3 };
-/** 2 to 5 ms each. */
+/** A state is processed in parts of this size: 2 to 5 ms each. */
 const sliceBytes = 128 * 1024;
 
 export interface Scanning {

@@ -29,6 +29,7 @@ function grantedBy({ facts, policyId, teamName, tokenKind }: Caller, access: Acc
   if (tokenKind !== 'personal') return 'token';
   if (facts === null) return null;
   if (access?.kind === 'organization') return null;
+  // Routes that create stacks have no permission of their own.
   const permission = access?.kind === 'stack' ? access.permission : 'write';
   return permits(facts.base, permission) ? null : 'grants';
 }

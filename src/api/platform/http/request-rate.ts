@@ -17,7 +17,7 @@ export const maxWaitMs: Readonly<Record<RateClass, number>> = { never: 0, needed
 /** Calls over the limit of their address; whether they proceed is decided once the caller is known. */
 const overAddress = new WeakMap<FastifyRequest, Delay>();
 
-/** Before the lookup of the token. The app does not start if a route declares no class (`config.rate`). */
+/** Limits requests before the lookup of their token. The app does not start if a route declares no class (`config.rate`). */
 export function registerAddressRate(app: FastifyInstance, { rates }: Services): void {
   app.addHook('onRoute', ({ config, method, url }) => {
     if (!config?.rate)
@@ -54,6 +54,7 @@ export function registerCallerRate(app: FastifyInstance, services: Services): vo
 }
 
 function rateOf(request: FastifyRequest): RateClass {
+  // Unknown paths have no rate, and are answered earlier.
   return request.routeOptions.config.rate ?? 'never';
 }
 

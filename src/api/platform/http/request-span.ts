@@ -13,8 +13,8 @@ export function spanOf(request: FastifyRequest): Span | null {
 }
 
 /**
- * Below the span of the traceparent header, if there is one. The trace contains neither the query nor any other header, because both may
- * contain credentials.
+ * Traces requests below the span of their traceparent header, if there is one. The trace contains neither the query nor any other header,
+ * because both may contain credentials.
  */
 export function registerRequestSpans(app: FastifyInstance): void {
   if (!isTracing()) return;

@@ -48,7 +48,7 @@ export interface Caller {
   readonly teamName: string | null;
   /** Whether the token has fewer permissions than its owner. */
   readonly isScoped: boolean;
-  /** The token of an identity provider. */
+  /** Whether the token is an identity provider's. */
   readonly isProvisioning: boolean;
   readonly isSession: boolean;
   readonly login: string;
@@ -76,7 +76,7 @@ export interface Session {
   readonly ageSeconds: number;
 }
 
-/** What never changes after the lease is issued. */
+/** The parts of a lease that never change. */
 export interface CachedLease extends LeaseFence {
   readonly journalVersion: number;
   readonly exclusive: boolean;
@@ -86,7 +86,7 @@ export interface CachedLease extends LeaseFence {
 }
 
 export interface Lease extends CachedLease {
-  /** Entries of a running update that were in no checkpoint when the lease was looked up; missing if the lease was cached. */
+  /** Whether entries of a running update were in no checkpoint when the lease was looked up; missing if the lease was cached. */
   readonly hasPendingEntries?: boolean;
 }
 
@@ -103,9 +103,9 @@ declare module 'fastify' {
     goesFirst?: true;
     /** `payload`: the route reads the raw body itself; `form`: the body is the form of a page; otherwise, the body is parsed as JSON. */
     body?: 'payload' | 'form';
-    /** If it requires more than `schema.body`. */
+    /** The schema for the contract's dialect, if it requires more than `schema.body`. */
     contractBody?: TSchema;
-    /** RFC 6749. */
+    /** The format of error responses (RFC 6749). */
     errors?: 'oauth';
     /** The Accept header does not have to name a protocol version. */
     anyAccept?: true;

@@ -4,7 +4,7 @@ import { ByteBudget } from '../../../shared/platform/payloads/byte-budget.ts';
 const defaultCapacityBytes = 128 * 1024 * 1024;
 const maxWaitMs = 30_000;
 
-/** Before a large result about a stack is computed; held until the response is sent. Throws UnavailableError, PayloadTooLargeError. */
+/** Call before a large result is computed. Holds memory until the response is sent. Throws UnavailableError, PayloadTooLargeError. */
 export type ReserveMemory = (bytes: number, organization: string) => Promise<void>;
 
 /** Memory for all requests of a process: a whole result is in memory, in several forms, until its response is sent. */

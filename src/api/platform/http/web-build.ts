@@ -2,7 +2,7 @@ import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { isAlive } from '../../../shared/platform/processes/is-alive.ts';
 
-/** The process `pid` builds the web UI there that will replace `target`. */
+/** The folder in which the process `pid` builds the web UI that will replace `target`. */
 export function webBuildFolder(target: string, pid: number): string {
   return path.join(path.dirname(target), `.web-${pid}`);
 }

@@ -10,7 +10,7 @@ export function component<Schema extends TSchema>(name: string, schema: Schema, 
   return { ...schema, [nameKey]: name, ...(example === undefined ? {} : { [exampleKey]: example }) };
 }
 
-/** Leaves references to them. */
+/** Moves the named schemas into `components`, and leaves references. */
 export function extractComponents(value: unknown, components: Record<string, object>): unknown {
   if (Array.isArray(value)) return value.map((each) => extractComponents(each, components));
   if (typeof value !== 'object' || value === null) return value;

@@ -13,7 +13,7 @@ export function markAwaitingContinue(request: IncomingMessage, response: ServerR
   awaitingContinue.set(request, response);
 }
 
-/** If the client waits for `100 Continue`. Call before reading a body. */
+/** Does nothing unless the client waits for `100 Continue`. Call before reading a body. */
 export function sendContinue(request: object): void {
   const response = awaitingContinue.get(request as IncomingMessage);
   if (!response) return;
@@ -56,7 +56,7 @@ export function respondAfterBody(request: IncomingMessage, respond: () => void):
   request.resume();
 }
 
-/** Further input on it is not served. */
+/** Further input on the connection is not served. */
 export function isClosing(socket: Socket): boolean {
   return closing.has(socket);
 }

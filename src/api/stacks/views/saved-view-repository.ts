@@ -9,7 +9,7 @@ const SavedViewRow = Type.Object({
   page: Type.Unsafe<ViewedPage['page']>(Type.String()),
   search: Type.Record(Type.String(), Type.String()),
   isShared: Type.Boolean(),
-  /** Login. */
+  /** A login. */
   author: Type.String(),
   isOwn: Type.Boolean(),
   isPinned: Type.Boolean(),

@@ -58,7 +58,6 @@ export class SavedViews {
     });
   }
 
-  /** Only the author can change a view. */
   change(
     caller: Caller,
     organization: string,
@@ -160,7 +159,7 @@ function assertMayShareMore(shared: number): void {
 function readName(text: string): string {
   const name = text.trim();
   const isVisible = /[\p{L}\p{N}\p{P}\p{S}]/u.test(name);
-  // They control the direction of text, and would also affect the text around the name.
+  // Characters that control the direction of text would also affect the text around the name.
   if (!isVisible || !name.isWellFormed() || /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/u.test(name))
     throw new InvalidRequestError('The name of a view must be one line of text');
   return name;

@@ -10,7 +10,7 @@ export interface BlamedProperty {
   readonly path: string;
   /** Null: unknown. */
   readonly version: number | null;
-  /** False: this version or an earlier one. */
+  /** False: this version or an earlier one set it. */
   readonly isExact: boolean;
 }
 
@@ -18,8 +18,8 @@ export interface BlamedProperty {
 const ellipsis = '…';
 
 /**
- * Uses the resource's changes, newest first. The cost of a change is proportional to the length of its paths, regardless of the number of
- * properties.
+ * Finds the version that set each property, from the resource's changes, newest first. The cost of a change is proportional to the length
+ * of its paths, regardless of the number of properties.
  */
 export class Blame {
   readonly #found = new Map<string, BlamedProperty>();
@@ -55,7 +55,7 @@ export class Blame {
     this.#bound ??= version;
   }
 
-  /** Not exact: this version, or one between it and the next change. */
+  /** Not exact: this version, or one between it and the next change, made the change. */
   add(change: ResourceChange, isExact = true): void {
     const bound = this.#bound;
     if (!isExact) this.#bound ??= change.version;

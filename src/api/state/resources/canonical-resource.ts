@@ -60,7 +60,7 @@ async function comparableDigest(name: string, text: Buffer): Promise<string> {
   return hash.digest('base64');
 }
 
-/** Without its secrets and its stack's name. Returns the ciphertexts. */
+/** Leaves out secrets and the stack's name. Returns the ciphertexts. */
 async function hashComparable(hash: Hash, name: string, text: Buffer, slices: Slices): Promise<(string | null)[]> {
   // The id of a provider is specific to its stack.
   if (name === 'provider' && text[0] === 0x22 && text.length <= maxProviderBytes) {

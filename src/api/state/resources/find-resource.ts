@@ -1,7 +1,7 @@
 import { type ResourceView, viewResource } from '../../../shared/search/resource-facts.ts';
 import type { StateScan } from '../../platform/admission/state-scans.ts';
 
-/** Not one that is pending deletion. Throws the errors of `scan`. */
+/** Skips resources that are pending deletion. Throws the errors of `scan`. */
 export async function findResource(
   scan: StateScan,
   state: Parameters<StateScan['scanResources']>[0],

@@ -40,7 +40,7 @@ function saveCheckpoint(app: RouteScope, { submitWrite, updates }: Services, kin
       const { dialect, lease } = request;
       assertWritesState(lease, kind);
       const fence = fenceOf(lease);
-      // Before the body is read, which may take long: checkpoints are ordered by arrival.
+      // Assigned before the body is read, which may take long: checkpoints are ordered by arrival.
       const arrivalSequence = kind === 'full' ? await updates.assignArrivalSequence(lease.updateId) : null;
       await submitWrite(request, checkpointWrite, { kind, dialect, fence, arrivalSequence });
       return reply.code(204).send(null);
@@ -49,7 +49,7 @@ function saveCheckpoint(app: RouteScope, { submitWrite, updates }: Services, kin
 }
 
 function assertWritesState(lease: Lease, kind: CheckpointKind): void {
-  // Before the document is stored. A delta has no checkpoint to apply to.
+  // Checked before the document is stored. A preview's delta is not stored: there is no checkpoint to apply it to.
   if (!lease.exclusive || (lease.dryRun && kind !== 'delta')) throw new ConflictError('A preview writes no state');
   // Journal positions refer to the base state at the start; a complete state in between would shift them.
   if (lease.journalVersion > 0) throw new ConflictError('This update sends its state as a journal');

@@ -182,7 +182,7 @@ async function commitOnWorker<J, I>(
   void release();
 }
 
-/** Call once the body has arrived completely. */
+/** Creates the job in the format of this release. Call once the body has arrived completely. */
 async function createJob<J, I>(services: JobServices, { request, write, input }: Submission<J, I>): Promise<J> {
   if (write.onlyWhileAwaited?.(input)) await assertAwaited(request.raw);
   return write.create(services, input);

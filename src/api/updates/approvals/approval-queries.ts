@@ -69,7 +69,7 @@ function approvalView(row: ApprovalOverviewRow, caller: Caller) {
     isValid: row.isValid,
     mayGive: permits(held, 'admin') && refusalOf(caller, row) === null,
     mayWithdraw: mayWithdraw(caller, held, row),
-    /** Null also if the caller lacks the permission to give it. */
+    /** Why the caller may not give the approval; null also if they lack the permission. */
     refusal: permits(held, 'admin') ? refusalOf(caller, row) : null,
   };
 }

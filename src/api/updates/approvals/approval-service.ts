@@ -143,6 +143,7 @@ export function mayWithdraw(
   return (isPerson && permits(held, 'admin')) || (permits(held, 'write') && hasAsked(caller, asked));
 }
 
+/** Whether the caller is the last requester. */
 function hasAsked(
   { tokenId, userId }: Pick<Caller, 'tokenId' | 'userId'>,
   asked: Pick<ApprovalRow, 'askedTokenId' | 'askedUserId'>,

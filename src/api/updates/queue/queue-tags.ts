@@ -3,7 +3,7 @@ import type { Tags } from '../../../shared/stacks/tags.ts';
 import { lockWaitProblem, lockWaitTag } from './lock-wait.ts';
 import { supersedeProblem, supersedeTag } from './superseding.ts';
 
-/** A tag with a problem would have no effect. */
+/** Each function finds the problem of a tag's value, which would have no effect. */
 const problems = [
   [lockWaitTag, lockWaitProblem],
   [supersedeTag, supersedeProblem],

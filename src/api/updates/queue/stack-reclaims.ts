@@ -2,9 +2,9 @@ import { outsideCalls } from '../../../shared/platform/lifecycle/outside-calls.t
 import type { Logger } from '../../../shared/platform/logger/logger.ts';
 import { withTimeout } from '../../../shared/platform/timeout/with-timeout.ts';
 
-/** The number is limited, because many leases may have expired after an outage. */
+/** Many leases may have expired after an outage. */
 const maxReclaims = 8;
-/** In ms. The next call for the stack, or a task, does the rest. */
+/** A stopping process waits this long for its reclaims. The next call for the stack, or a task, does the rest. */
 const closeMs = 2_000;
 
 /** Reclaims the stacks of waiting calls from updates with expired leases. A reclaim may compact a journal, so no call waits for it. */

@@ -33,17 +33,18 @@ const checksPerLimit = 5;
 interface Entering extends WaitTerms {
   readonly organizationId: string;
   readonly tokenId: string;
+  /** The caller's earlier position. */
   readonly id: string | null;
   readonly isUrgent: boolean;
   readonly run: WaitingRun | null;
-  /** Webhooks are then notified that the call waits. */
+  /** Webhooks are notified of the wait after this time. */
   readonly alertSeconds: number;
   readonly shown: RunView;
 }
 
 /**
  * The calls of this process that wait for stacks. Entries are in the database, so any process may hold the calls of one queue. When a stack
- * is released, the process that holds its first call is notified; calls do not poll.
+ * is released, the database notifies the process that holds its first call; calls do not poll.
  */
 export class UpdateQueue {
   readonly #db: Database;
@@ -111,7 +112,7 @@ export class UpdateQueue {
     return { id: call.id, stackId: call.stackId, since: call.since };
   }
 
-  /** `deadline`: by `performance.now()`. */
+  /** Waits for the turn of the entry. `deadline`: by `performance.now()`. */
   async next({ id }: QueueEntry, deadline: number, gone: AbortSignal): Promise<Wake> {
     const call = this.#waiting.get(id);
     if (!call) throw new Error(`No call waits at ${id}`);

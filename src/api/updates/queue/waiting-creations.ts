@@ -62,7 +62,7 @@ interface Wait {
   since: number | null;
 }
 
-/** Or the position with which the client must call again. */
+/** The update, or the position with which the client must call again. */
 export type QueuedUpdate =
   | (CreatedUpdate & { readonly hasWaited?: true })
   | { readonly entryId: string; readonly hop: number };
@@ -82,7 +82,7 @@ export class WaitingCreations {
     this.#entries = createUpdateQueueRepository(context.db);
   }
 
-  /** The time is by `performance.now()`. */
+  /** When a call that begins now should have a response, by `performance.now()`. */
   responseTime(): number {
     return performance.now() + this.#context.config.updateQueue.longPollSeconds * 1000;
   }
@@ -225,8 +225,8 @@ export class WaitingCreations {
   }
 
   /**
-   * Returns the rule that defers the update, or null if another update holds the lock or the checks last longer than `until`. `outage`: the
-   * database is not available, or a lock was held for too long; nothing is acknowledged yet, so the call continues to wait.
+   * Returns the update, or the rule that defers it, or null if another update holds the lock or the checks last longer than `until`.
+   * `outage`: the database is not available, or a lock was held for too long; nothing is acknowledged yet, so the call continues to wait.
    */
   async #attempt(
     creation: PreparedCreation,

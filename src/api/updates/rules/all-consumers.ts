@@ -8,7 +8,7 @@ export const maxConsumers = 200;
 const readMs = 1_000;
 
 export interface AllConsumers {
-  /** Sorted by name. */
+  /** Those in the stack's organization, sorted by name. */
   readonly own: readonly Consumer[];
   /** Consumers in all organizations: at most `maxConsumers`. */
   readonly count: number;

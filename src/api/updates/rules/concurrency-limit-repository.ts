@@ -4,6 +4,7 @@ import type { Limit } from './concurrency-limit.ts';
 
 const StandingRow = Type.Object({ running: Type.Integer(), ahead: Type.Integer() });
 
+/** Class of the advisory locks. */
 const countingLock = 93;
 /**
  * The limits of an organization share this number of locks. Postgres keeps locks in a table of fixed size, which tenants with many limits

@@ -15,7 +15,7 @@ export interface PreviewSearch {
   readonly kind: string;
   /** Hexadecimal. */
   readonly commit: string;
-  /** Previews with which runs of updates begin. */
+  /** Previews with which runs of updates begin count, too. */
   readonly countsOwn: boolean;
 }
 

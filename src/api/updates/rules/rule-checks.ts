@@ -34,7 +34,7 @@ export class LimitsChangedError extends Error {
   override readonly name = 'LimitsChangedError';
 }
 
-/** The bypass, if the message breaks the glass. Throws FrozenError. */
+/** Call with the stack locked. Returns the bypass, if the message breaks the glass. Throws FrozenError. */
 export function assertNotFrozen(stack: StackWithRules, access: LockedAccess, message: string): BreakGlass | null {
   const freeze = findFreeze(stack.updateRules);
   const reason = breakGlassReason(message);
@@ -50,7 +50,7 @@ export function assertNotFrozen(stack: StackWithRules, access: LockedAccess, mes
 
 const emergencyHint = `Previews still run; ${cancelHint}. In an emergency, a user with the permission manage can start an update with --message "break-glass: <reason>", which is recorded`;
 
-/** No waiting update may go first. With `breakGlass`, notes the limits instead of throwing LimitError. */
+/** Updates that wait ahead of this one count, too. With `breakGlass`, notes the limits instead of throwing LimitError. */
 export async function assertWithinConcurrencyLimits(
   tx: Queryable,
   stack: StackWithRules,

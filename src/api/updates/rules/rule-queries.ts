@@ -51,7 +51,7 @@ export class RuleQueries {
     };
   }
 
-  /** What a rule about retention would delete now, estimated from the stacks that can be examined within 2 s. */
+  /** What a rule about retention would delete now, estimated from the stacks that can be examined within 2 s. Null for other kinds. */
   async estimate(
     { tokenId }: Caller,
     organization: string,

@@ -29,7 +29,7 @@ export class UpdateRuleService {
     return createUpdateRuleRepository(this.#db).list((await getOrganization(this.#db, organization)).id);
   }
 
-  /** Also warns of the preview of a destroy. */
+  /** Warns, before a destroy or its preview, of stacks that read the outputs. */
   async warnOfDestroy(ref: StackRef, caller: Caller, until: number): Promise<string[]> {
     const warning = await warnOfConsumers(this.#db, ref, caller, 'destroy', until);
     return warning === null ? [] : [warning];

@@ -70,7 +70,7 @@ export function createQuotaRepository(db: Queryable) {
         /* quotas.deleteOverrides */ delete from organization_quotas where organization_id = ${organizationId}`),
 
     /**
-     * For counting and adding objects of the organization, such as webhooks. Take it before any lock on a stack. It does not block foreign
+     * Take this lock to count and add objects of the organization, such as webhooks, before any lock on a stack. It does not block foreign
      * key checks on the organization, which other transactions may make while they hold a stack.
      */
     lockOrganization: (organizationId: string) =>

@@ -43,8 +43,8 @@ export class Quotas {
   }
 
   /**
-   * Up to a few seconds old; older if the database does not respond. Do not call this inside a transaction, because it may need its own
-   * connection.
+   * The limits are up to a few seconds old; older if the database does not respond. Do not call this inside a transaction, because it may
+   * need its own connection.
    */
   async limitsOf(organization: string): Promise<QuotaLimits> {
     if (performance.now() - this.#readAt >= maxAgeMs) {
@@ -105,7 +105,7 @@ export class Quotas {
     throw tooManyUpdates(organization.name, limits.updates, used);
   }
 
-  /** Throws QuotaReachedError as of the last measurement. */
+  /** Decides by the last measurement. Throws QuotaReachedError. */
   async assertMayKeepMore(organization: string): Promise<void> {
     const { keptBytes: limit } = await this.limitsOf(organization);
     if (limit === null) return;

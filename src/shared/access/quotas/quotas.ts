@@ -70,7 +70,7 @@ export function tooManyBytes(organization: string, limit: number, used: number):
   );
 }
 
-/** The bodies in flight stayed at their limit for the longest wait of a call. The CLI retries writes. */
+/** The organization's bodies in flight stayed at their limit for the longest wait of a call. The CLI retries writes. */
 export class TooManyInFlightError extends UnavailableError {
   override readonly name = 'TooManyInFlightError';
   override readonly code = 'quota-in-flight';

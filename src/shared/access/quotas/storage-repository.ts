@@ -60,7 +60,7 @@ export const countStacks = (organizationId: Fragment): Fragment => sql.fragment`
 /** For a version `v` of a policy pack. */
 export const packVersionBytes = sql.fragment`coalesce(v.stored_bytes, 0) + pg_column_size(v.description)`;
 
-/** For the organization `o`, in one pass over all packs. */
+/** Joins the pack bytes of the organization `o`, in one pass over all packs. */
 const packs = sql.fragment`
   left join (
     select p.organization_id, sum(${packVersionBytes})::bigint as bytes

@@ -4,7 +4,7 @@ import { Nullable } from '../../platform/schema/standard-schema.ts';
 
 const SizeRow = Type.Object({
   id: Type.String(),
-  /** Of the row of the last measurement. */
+  /** The row version (xmin) of the last measurement. */
   version: Nullable(Type.String()),
   states: Type.Number(),
   journals: Type.Number(),

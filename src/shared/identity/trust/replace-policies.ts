@@ -17,8 +17,8 @@ export interface PolicyAuthor {
 }
 
 /**
- * The issuer is locked. Unchanged policies stay, with the tokens issued under them. Other tokens are revoked, and so are all that a policy
- * now denies. Throws InvalidRequestError.
+ * The issuer must be locked. Unchanged policies stay, with the tokens issued under them. Other tokens are revoked, and so are all that a
+ * policy now denies. Throws InvalidRequestError.
  */
 export async function replacePolicies(
   tx: Queryable,

@@ -19,7 +19,7 @@ export interface WrittenPolicy {
   readonly maxExpiration?: number | null;
 }
 
-/** For tokens from an exchange. */
+/** The longest life of a token from an exchange. */
 export const maxLifeSeconds = 86_400;
 /** For an issuer without its own limit; also what the CLI requests by default. */
 export const defaultLifeSeconds = 7_200;
@@ -34,7 +34,7 @@ const maxAllChars = 64 * 1024;
 /** All of an issuer's tokens for an organization share these claims, so a rule for them limits nothing. */
 const commonClaims = ['aud', 'iss'];
 
-/** In order. Throws InvalidRequestError. */
+/** Throws InvalidRequestError. */
 export function parsePolicies(written: readonly WrittenPolicy[]): TrustPolicy[] {
   const policies = parseSplitPolicies(written);
   checkTotals(policies);

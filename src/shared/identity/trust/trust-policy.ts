@@ -7,7 +7,7 @@ import { TokenScope } from '../token-scopes.ts';
 /** The signature is verified. */
 export type Claims = Readonly<Record<string, unknown>>;
 
-/** By the path of a claim. All paths must match, each by at least one of its patterns. */
+/** Patterns by the path of a claim. All paths must match, each by at least one of its patterns. */
 export const TrustRules = Type.Record(Type.String(), Type.Array(Type.String()));
 export type TrustRules = Static<typeof TrustRules>;
 

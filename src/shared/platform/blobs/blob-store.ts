@@ -115,8 +115,8 @@ export function isBlobKey(key: string): boolean {
 }
 
 /**
- * At most 200 characters out of `a-z 0-9 / _ . -`, no `..`, and no segment that is empty or starts with a dot: HTTP clients, proxies and
- * file systems rewrite other paths. Throws TypeError (a programming error).
+ * A key has at most 200 characters out of `a-z 0-9 / _ . -`, no `..`, and no segment that is empty or starts with a dot: HTTP clients,
+ * proxies and file systems rewrite other paths. Throws TypeError (a programming error).
  */
 export function assertBlobKey(key: string): void {
   if (!isBlobKey(key)) throw new TypeError(`not a blob key: ${JSON.stringify(key)}`);

@@ -59,7 +59,7 @@ export class FileFolder implements Folder {
 /** Some disks or systems do not permit a flush. */
 const cannotSync: ReadonlySet<unknown> = new Set(['EACCES', 'EINVAL', 'ENOTSUP', 'EPERM']);
 
-/** Flushes names up to `top`. A rename is durable only afterwards. */
+/** Flushes the names in the directory and its parents up to `top`. A rename is durable only afterwards. */
 async function syncDirectories(directory: string, top: string): Promise<void> {
   for (let at = directory; at.length >= top.length; at = path.dirname(at)) {
     try {

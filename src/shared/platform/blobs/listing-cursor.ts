@@ -1,6 +1,6 @@
 import { BlobStoreUnavailableError } from './blob-store.ts';
 
-/** The listed store is gone, and other stores have another order. List again. */
+/** The listed store is gone. Other stores have another order, so continuing there would skip blobs: list again. */
 export class ListingEndedError extends BlobStoreUnavailableError {
   override readonly name: string = 'ListingEndedError';
 

@@ -146,7 +146,7 @@ function addMd5({ input }: PutObjectCommand | UploadPartCommand): void {
   if (input.Body instanceof Uint8Array) input.ContentMD5 = createHash('md5').update(input.Body).digest('base64');
 }
 
-/** The client builds the body. Replaces a checksum that these servers do not support. */
+/** For a command whose body the client builds. The MD5 replaces a checksum that these servers do not support. */
 export function sendMd5(command: PutObjectRetentionCommand): void {
   command.middlewareStack.add(
     (next) => (args) => {

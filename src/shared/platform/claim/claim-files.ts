@@ -11,7 +11,7 @@ export const ClaimOwner = Type.Intersect([
   ProcessIdentity,
   Type.Object({
     id: Type.String(),
-    /** Null if the owner could not lock one. */
+    /** The file that the owner has locked; null if it could not lock one. */
     lock: Type.Union([Type.String(), Type.Null()]),
     isReleased: Type.Boolean(),
   }),
@@ -78,7 +78,7 @@ export class ClaimFiles {
     }
   }
 
-  /** Here, the owner shows that it is alive. */
+  /** The file in which the owner shows that it is alive. */
   beatFile(number: number): string {
     return `${this.#file(number)}.beat`;
   }

@@ -108,7 +108,7 @@ export class DataDirClaim implements DataOwnership {
 
   /**
    * Takes a lock that is passed to a child program, which uses the directory while it runs. This detects a program that has outlived its
-   * server even if it cannot be observed. Returns null without locks, and 'held' if another program of this kind still runs.
+   * server even if the program cannot be observed. Returns null without locks, and 'held' if another program of this kind still runs.
    */
   async lockFor(program: string): Promise<FileLock | null | 'held'> {
     const file = path.join(this.#folder, `${program}.lock`);

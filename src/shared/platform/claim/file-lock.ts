@@ -28,7 +28,7 @@ export const takeFileLock: TakeLock = (file) => {
       stdio: ['ignore', 'ignore', 'pipe', descriptor],
       encoding: 'utf8',
     });
-    // A file system without locks causes an error message.
+    // `flock` prints nothing if another process has the lock, and an error on a file system without locks.
     if (status === 1 && stderr === '') return 'held';
     if (status !== 0) return 'unsupported';
     const { dev, ino } = fstatSync(descriptor, { bigint: true });

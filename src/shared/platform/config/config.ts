@@ -97,7 +97,7 @@ export const webFolder = path.join(installationRoot, 'dist', 'web');
 /** Finds placeholders, and secrets that are obviously not random. Quotes no secret. */
 function findWeakSecrets(settings: Readonly<Record<string, string>>): string[] {
   const problems: string[] = [];
-  // The others only unwrap and must stay usable until `rewrap-keys` has run.
+  // Keys after the first only unwrap, and must stay usable until `rewrap-keys` has run.
   const [, key] = (settings['HOLDFAST_MASTER_KEYS'] ?? '').split(',')[0]?.split(':') ?? [];
   const bytes = Buffer.from(key ?? '', 'base64');
   // Malformed keys are reported elsewhere.

@@ -6,7 +6,7 @@ export interface TracingConfig {
   readonly isParentBased: boolean;
   /** For `traceidratio`, from 0 to 1. */
   readonly ratio: number;
-  /** The SDK has defaults for the others. */
+  /** Only the limits that are set: the SDK has defaults for the others. */
   readonly batches: {
     readonly scheduledDelayMillis?: number;
     readonly exportTimeoutMillis?: number;

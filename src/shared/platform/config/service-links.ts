@@ -19,7 +19,7 @@ export function findServiceLinks(environment: Environment): string[] {
   return [...links].sort();
 }
 
-/** Takes the variable `<SERVICE><suffix>`. */
+/** Whether the variable `<SERVICE><suffix>` is a link to `host`. */
 function isLink(suffix: string, value: string, host: string): boolean {
   if (suffix === '_SERVICE_HOST') return value === host;
   if (/^_SERVICE_PORT(_[A-Z0-9_]+)?$/.test(suffix)) return /^\d{1,5}$/.test(value);

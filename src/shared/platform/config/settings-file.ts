@@ -3,7 +3,7 @@ import { parseEnv } from 'node:util';
 import { codeOf } from '../errors/causes.ts';
 import { OperatorError } from '../errors/errors.ts';
 
-const accessKey = /^AWS_(ACCESS_KEY_ID|SECRET_ACCESS_KEY)$/;
+const accessKey = /^AWS_(ACCESS_KEY_ID|SECRET_ACCESS_KEY|SESSION_TOKEN)$/;
 
 /** By the names of their environment variables. */
 export type GivenSettings = Readonly<Record<string, string>>;

@@ -12,7 +12,7 @@ export function toConfig(settings: Settings, tuning: Tuning) {
   const listen = parseListen(settings.HOLDFAST_LISTEN);
   const management = settings.HOLDFAST_MANAGEMENT_LISTEN;
   const managementListen = parseListen(management);
-  // Port 0 means any free port.
+  // Port 0 means any free port, so two of these addresses never coincide.
   const isSame =
     management === 'same' ||
     (listen.port !== 0 && managementListen.port === listen.port && managementListen.host === listen.host);
@@ -65,7 +65,7 @@ export function toConfig(settings: Settings, tuning: Tuning) {
     },
     /** The break-glass bundle. */
     bundleUrl: settings.HOLDFAST_BUNDLE_URL ?? null,
-    /** Null for a passphrase. */
+    /** Null: a passphrase encrypts the bundle's secrets. */
     bundleKms: settings.HOLDFAST_BUNDLE_KMS ?? null,
     /** With `dataKeySeconds` 0, age is no reason to replace a data key. */
     encryption: {
@@ -123,7 +123,7 @@ export function toConfig(settings: Settings, tuning: Tuning) {
       maxSecretBytes: tuning.maxSecretBytes,
       inlineBytes: settings.HOLDFAST_INLINE_BYTES,
       directBytes: settings.HOLDFAST_DIRECT_BYTES,
-      /** In memory (`inFlight`) and in Redis. */
+      /** For bodies in flight to workers, in memory (`inFlight`) and in Redis. */
       inFlight: { writes: tuning.inFlightBytes, imports: tuning.importInFlightBytes },
       redisInFlight: {
         writes: settings.HOLDFAST_REDIS_IN_FLIGHT_BYTES,

@@ -70,12 +70,12 @@ export function tuningOf(settings: Settings) {
     leaseSeconds: 300,
     /** The interval of checks for due background tasks. */
     sweepSeconds: 30,
-    /** A waiting update then notifies webhooks, unless a rule sets another time. */
+    /** Webhooks are notified of a waiting update after this time, unless a rule sets another one. */
     waitAlertSeconds: 600,
     largeJobConcurrency: Math.ceil(settings.HOLDFAST_JOB_CONCURRENCY / 2),
     /** Maximum wait of a request for its job. */
     jobWaitSeconds: 120,
-    /** See JournalWriter. */
+    /** Entries between snapshots of a journal; see JournalWriter. */
     journalSnapshotEntries: 5_000,
     /** A damaged state can be rebuilt from the journal of its update for this time. */
     journalGraceSeconds: 3600,

@@ -16,6 +16,7 @@ import { killWithChildren, stopOrphan } from './postgres-processes.ts';
 
 export interface EmbeddedPostgres {
   readonly url: string;
+  /** Requests a fast shutdown, and resolves when the process has exited. */
   stop(): Promise<void>;
   /** Also kills the child processes, so that nothing more is written. */
   kill(): void;

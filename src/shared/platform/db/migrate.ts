@@ -106,7 +106,7 @@ async function applyPending(
       ...(count === undefined ? {} : { count }),
       singleTransaction: false,
       noLock: true,
-      // By time, the order differs after the clock was set back, or in another time zone.
+      // Without an order check: the order is by time, which differs after the clock was set back, or in another time zone.
       checkOrder: false,
       migrationLoaderStrategies: [{ extensions: ['.sql'], loader: loadMigrationFiles }],
       logger: {

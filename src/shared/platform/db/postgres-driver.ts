@@ -61,7 +61,7 @@ export function createPostgresDriver(
   const idle = new Set<Member>();
   let hasLoggedIn = false;
 
-  /** A fault usually affects all connections to a server. Otherwise each would fail a call to find out. */
+  /** A fault usually affects all connections to a server: each idle one would fail a call to find out. */
   const dropIdle = (host: string, reason: Error): void => {
     for (const member of [...idle]) if (member.host === host) member.drop(reason);
   };

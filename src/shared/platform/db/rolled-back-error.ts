@@ -10,7 +10,7 @@ export class RolledBackError extends Error {
   }
 }
 
-/** Postgres rolls back the COMMIT of a failed transaction without an error. */
+/** At the COMMIT of a failed transaction, Postgres rolls back without an error. */
 export function assertCommitted(text: string, { command }: { readonly command: string }, cause?: unknown): void {
   if (command === 'ROLLBACK' && !/^\s*rollback\b/i.test(text)) throw new RolledBackError(cause);
 }

@@ -16,6 +16,7 @@ export type SqlFragment = FragmentSqlToken;
 
 export const poolMark = Symbol('pool');
 
+/** In a pool, each statement is its own transaction. */
 export function isPool(on: Queryable): boolean {
   return poolMark in on;
 }

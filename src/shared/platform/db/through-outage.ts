@@ -3,7 +3,7 @@ import { isOutage } from './sqlstate.ts';
 
 const retryMs = 500;
 
-/** Rejects with the last error. */
+/** Repeats reads while the database is unavailable. Rejects with the last error. */
 export async function throughOutage<Result>(read: () => Promise<Result>, maxMs: number): Promise<Result> {
   const until = performance.now() + maxMs;
   for (;;) {

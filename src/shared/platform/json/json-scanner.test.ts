@@ -36,7 +36,7 @@ function scan(chunks: readonly Buffer[], options: ScanOptions): Reported[] | nul
   }
 }
 
-/** Of a valid text; 0 without a container. Counted in the text, because a parser drops repeated members. */
+/** The depth of a valid text; 0 without a container. Counted in the text, because a parser drops repeated members. */
 function depthOf(text: string): number {
   let depth = 0;
   let deepest = 0;

@@ -148,7 +148,7 @@ export function canNumberEnd(state: number): boolean {
   return state === State.zero || state === State.int || state === State.fraction || state === State.exponentDigits;
 }
 
-/** Stops at a byte that cannot occur unescaped in a string. */
+/** Stops at a byte that cannot occur unescaped in a string, or at the end of the chunk. */
 export function stringEnd(chunk: Buffer, from: number): number {
   const length = chunk.length;
   let i = from;

@@ -10,7 +10,7 @@ const slotBytes = 32;
 const names = new Array<string>(slotCount).fill('');
 const lengths = new Uint8Array(slotCount);
 const slots = new Uint8Array(slotCount * slotBytes);
-/** The last name that was not in its slot. */
+/** By slot: the hash of the last name that was not there. */
 const missed = new Int32Array(slotCount);
 
 /** Decodes a name without its quotes, [from, to) of valid JSON. Keeps a lone surrogate. */

@@ -36,7 +36,7 @@ export function openGoogleKms(google: Extract<KmsKey, { kind: 'google' }>, { tim
   };
 }
 
-/** The library's errors may contain requests with credentials. */
+/** The library's errors may contain requests with credentials, so they are not passed on as causes. */
 async function accessToken(kms: Pick<Kms, 'name'>, auth: GoogleAuth, timeoutMs: number): Promise<string> {
   const late = () => new KmsError(kms, 'passing', 'no access token in time');
   try {

@@ -28,7 +28,7 @@ export const isKmsUrl = (text: string): boolean => /^(awskms|gcpkms|vault):\/\//
 const googleKey = /^projects\/[^/]+\/locations\/[^/]+\/keyRings\/[^/]+\/cryptoKeys\/[^/]+$/;
 const awsKey = /^(arn:aws[a-z-]*:kms:([a-z0-9-]+):\d{12}:(key|alias)\/)?[A-Za-z0-9/_-]{1,256}$/;
 
-/** See docs/keys.md. Returns a text for an invalid URL. It does not quote the URL, which may contain a password by mistake. */
+/** The forms are in docs/keys.md. Returns a text for an invalid URL, which it does not quote: it may contain a password by mistake. */
 export function parseKmsUrl(text: string): KmsKey | string {
   // `URL` has no rules for these schemes, and key ids may be in upper case.
   const [, scheme = '', resource = '', search = ''] = /^([a-z]+):\/\/([^?#]*)(?:\?([^#]*))?$/.exec(text) ?? [];

@@ -61,7 +61,7 @@ export class Lifecycle implements AsyncDisposable {
     let left = this.#closers.length;
     for (const phase of phases) {
       const closers = this.#closers.filter((closer) => closer.phase === phase).reverse();
-      // In reverse order of registration: a pool must outlive its users.
+      // One at a time, in reverse order of registration: a pool must outlive its users.
       for (const closer of closers) {
         left--;
         await this.#closeOne(closer, Math.max(0, Math.round(deadline - performance.now() - left * reservedMs)));

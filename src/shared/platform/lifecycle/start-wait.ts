@@ -26,7 +26,10 @@ export class PartUnavailableError extends OperatorError {
 
 const pauseMs = 250;
 
-/** Logs the reason for the wait whenever it changes. Throws PartUnavailableError on timeout or if waiting does not help. */
+/**
+ * Containers start in any order, and a database may have to recover. Logs the reason for the wait whenever it changes. Throws
+ * PartUnavailableError on timeout or if waiting does not help.
+ */
 export async function untilAvailable<T>(part: NeededPart<T>, { waitMs, logger }: StartWait): Promise<T> {
   let waitedMs = 0;
   let waitsSince: number | null = performance.now();

@@ -64,7 +64,7 @@ function isAllowed(address: Address, list: AllowList): boolean {
   if (isInside(address)) return true;
   if (address instanceof ipaddr.IPv6) {
     if (address.match(translated)) return isAllowed(new ipaddr.IPv4(address.toByteArray().slice(12)), list);
-    // DNS never returns an IPv4-mapped address by mistake.
+    // An IPv4-mapped address is never public: DNS never returns one by mistake.
     if (address.isIPv4MappedAddress()) return isInside(address.toIPv4Address());
     return address.range() === 'unicast' && address.match(globalUnicast);
   }

@@ -184,7 +184,7 @@ class ArrivalBuffer {
   }
 
   /**
-   * The body stays encoded. Reads no more than the budget allows. Small declared bodies are not charged. Throws PayloadTooLargeError,
+   * The body stays encoded. Reads no more than the budget allows. Bodies declared as small are not charged. Throws PayloadTooLargeError,
    * BudgetExhaustedError, ReservationLostError and the body's own error.
    */
   async receive(

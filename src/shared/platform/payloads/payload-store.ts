@@ -7,9 +7,8 @@ export interface PayloadOptions {
   readonly declaredBytes: number | null;
   /** Without capacity, `writes` are refused, and `imports` wait. */
   readonly budget: BudgetName;
-  /** See ArrivingBody. */
+  /** `fairnessKey` and `keyLimit` are those of ArrivingBody. */
   readonly fairnessKey?: string;
-  /** See ArrivingBody. */
   readonly keyLimit?: number | null;
   /** Fires when the client has left. The body then stops waiting for capacity, and `put` rejects with the reason of the signal. */
   readonly gone?: AbortSignal;

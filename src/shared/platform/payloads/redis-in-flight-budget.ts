@@ -2,7 +2,6 @@ import { isCluster, type RedisConnection, redisCall } from '../redis/redis.ts';
 import type { BudgetName, WaitLimits } from './in-flight-rules.ts';
 import { inFlightScript } from './in-flight-script.ts';
 
-/** Releases a complete body. */
 const releaseScript = `
 local function releaseComplete(key, bytes)
   local share = redis.call('HGET', KEYS[4], key) or ''

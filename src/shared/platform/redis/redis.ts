@@ -159,8 +159,8 @@ function leaveIfSilent(redis: Redis): void {
 }
 
 /**
- * Watches the connection that receives a cluster's messages. ioredis opens it besides those to the nodes, and sends nothing else on it.
- * Returns a function that ends the watch.
+ * Reconnects when the connection that receives a cluster's messages stops responding. ioredis opens it besides those to the nodes, and
+ * sends nothing else on it. Returns a function that ends the watch.
  */
 export function watchSubscription(cluster: Cluster, channel: string): () => void {
   let unanswered = 0;

@@ -1,9 +1,9 @@
 import { createHmac } from 'node:crypto';
 
-/** Here, a server proves to which installation it belongs. */
+/** The path at which a server proves to which installation it belongs. */
 export const proofPath = '/healthz/stream';
 
-/** Between the two events of this stream. A proxy that buffers the response delivers both at once. */
+/** The pause between the two events of this stream. A proxy that buffers the response delivers both at once. */
 export const proofPauseMs = 1_000;
 
 /** The proof requires the installation's id, but does not reveal it. */

@@ -81,7 +81,7 @@ export class TimeSlices {
   #sliceBegan = Number.NEGATIVE_INFINITY;
   #isScheduled = false;
 
-  /** In that tick, no other computation gets a time slice. */
+  /** Resolves in a tick in which no other computation gets a time slice. */
   next(): Promise<void> {
     return new Promise((resolve) => {
       this.#waiting.push(resolve);

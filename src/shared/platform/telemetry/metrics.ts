@@ -22,7 +22,7 @@ export function observeTraced<L extends string>(
   histogram.observe({ labels, value: seconds, exemplarLabels });
 }
 
-/** In a separate registry, so that two roles or two tests can share a process. */
+/** Uses a separate registry, so that two roles or two tests can share a process. */
 export function createMetrics() {
   // Only the OpenMetrics format has exemplars.
   const enableExemplars = isTracing();

@@ -46,7 +46,7 @@ export function isTracing(): boolean {
   return tracer !== null;
 }
 
-/** Also if the trace is not sampled; undefined if the current work has none. */
+/** The trace may not be sampled. Undefined if the current work has none. */
 export function currentTrace(): TraceContext | undefined {
   return tracer === null ? undefined : contexts.getStore();
 }

@@ -25,7 +25,7 @@ const IdRow = Type.Object({ id: Type.String() });
 
 export type BlobRepository = ReturnType<typeof createBlobRepository>;
 
-/** Refers to blobs `b`. Has no parameters. */
+/** A condition on blobs `b`, without parameters. */
 export const isReferenced = sql.fragment`
   (exists (select 1 from checkpoints c where c.blob_key = b.key)
     or exists (select 1 from journal_snapshots f where f.blob_key = b.key)
@@ -62,7 +62,7 @@ export function createBlobRepository(db: Queryable) {
 
     /**
      * Blobs marked as unreferenced for at least `seconds`, or none during a backup. Locks them against new references. Pass them to
-     * `markForDeletion` in the same transaction: it sees references made before the lock.
+     * `markForDeletion` in the same transaction: it rechecks them, and sees references made before the lock.
      */
     lockUnreferenced: async (seconds: number, limit: number): Promise<string[]> => {
       const rows = await db.any(sql.rows(KeyRow)`
@@ -111,7 +111,7 @@ export function createBlobRepository(db: Queryable) {
       db.query(sql.nothing`
         /* blobs.delete */ delete from blobs where key = ${key} and pending_deletion_since is not null and deleted_at is not null`),
 
-    /** Shortens waits that are too long because the clock was set back. */
+    /** Shortens waits that are too long because the clock was set back. `seconds` is the longest valid wait. */
     clipWaits: (seconds: number) =>
       db.query(sql.nothing`
         /* blobs.clipWaits */
@@ -132,7 +132,7 @@ export function createBlobRepository(db: Queryable) {
       return rows.map((row) => row.key);
     },
 
-    /** The blobs are unreferenced from now on. */
+    /** Adds rows for objects without one. They are unreferenced from now on. */
     adopt: (keys: readonly string[]) =>
       db.query(sql.nothing`
         /* blobs.adopt */

@@ -15,6 +15,7 @@ export const damagedPeriodSeconds = 3600;
 const IdRow = Type.Object({ id: Type.String() });
 const ClaimedRow = Type.Object({ id: Type.String(), storedBytes: Type.Integer() });
 export const MarkedRow = Type.Object({ isNew: Type.Boolean() });
+/** `oldestSeconds` is the age of the oldest check. */
 export const CheckStatisticsRow = Type.Object({ damaged: Type.Integer(), oldestSeconds: Type.Number() });
 
 /** Rows of `table` without bytes are skipped. */

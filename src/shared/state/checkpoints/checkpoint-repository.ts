@@ -139,8 +139,9 @@ export function createCheckpointRepository(db: Queryable) {
     /**
      * The checkpoint includes the first `compactedEntries` entries. Requires that the update still has `foundCheckpointId`. Unless the
      * outcome is new, the update must still run. Moves the stack's head if the head was this update's state and there is no newer version.
-     * Keeps the previous checkpoint as long as other updates of the stack refer to it. Unless the outcome is new, the commit does not wait
-     * for the disk: commits that acknowledge something to a client come later in the log, and until then the journal has the entries.
+     * Releases the claim. Keeps the previous checkpoint as long as other updates of the stack refer to it. Unless the outcome is new, the
+     * commit does not wait for the disk: commits that acknowledge something to a client come later in the log, and if Postgres crashes
+     * before them, the journal still has the entries.
      */
     commitCompaction: async (
       compaction: {

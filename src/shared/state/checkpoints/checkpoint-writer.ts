@@ -246,7 +246,7 @@ export class CheckpointWriter {
     return update;
   }
 
-  /** Explains why a fenced write changed nothing. Returns true if nothing remains to be done, false if a retry may succeed. */
+  /** Throws the reason why a fenced write changed nothing. Returns true if nothing remains to be done, false if a retry may succeed. */
   async #explainRejection(
     fence: LeaseFence,
     write: CheckpointOrder,
@@ -265,7 +265,7 @@ export class CheckpointWriter {
 
 class DuplicateWrite extends Error {}
 
-/** Identifies a repeated call. That of full checkpoints in `application/vnd.service+8` is checked but otherwise unused. */
+/** The number identifies a repeated call. That of full checkpoints in `application/vnd.service+8` is checked but otherwise unused. */
 function sequenceNumberOf({ kind, dialect }: CheckpointWrite, member: ScannedMember | undefined): number | null {
   if (kind === 'verbatim') return readSequenceNumber(member);
   if (dialect === 'contract' && member) readSequenceNumber(member);

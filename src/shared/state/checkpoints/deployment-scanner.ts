@@ -6,7 +6,7 @@ import { ScanWindow } from '../../platform/json/scan-window.ts';
 /** The raw text of larger members is not kept. */
 const maxTextBytes = 64 * 1024;
 
-/** See pkg/resource/stack/deployment.go. */
+/** The newest supported version (pkg/resource/stack/deployment.go). */
 const newestDeploymentVersion = 4;
 
 /** `text` is the raw JSON, unless the member is an object or too long. */

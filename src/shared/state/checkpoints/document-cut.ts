@@ -13,7 +13,7 @@ import {
  */
 export type DocumentShape = 'root' | 'untypedDeployment' | 'members';
 
-/** A member is repeated or comes after one that must follow it. */
+/** A member is repeated or comes after one that must follow it, so one pass cannot cut the document out. */
 export class ScatteredDocumentError extends Error {
   override readonly name = 'ScatteredDocumentError';
 }

@@ -66,8 +66,8 @@ export class DocumentReader {
   }
 
   /**
-   * Checked like `DocumentStore.open`. Throws DocumentDamagedError, BlobStoreUnavailableError, and DocumentMissingError if the checkpoint
-   * is gone.
+   * Yields bytes checked like those of `DocumentStore.open`. Throws DocumentDamagedError, BlobStoreUnavailableError, and
+   * DocumentMissingError if the checkpoint is gone.
    */
   async *open(checkpoint: CheckpointRow, chunks?: ChunkRepository): AsyncGenerator<Buffer> {
     const usable = await this.#usable(checkpoint);

@@ -33,16 +33,16 @@ export type Admission = Readonly<Static<typeof Admission>>;
 /** A change to a stack's state outside an update, without a sequence number: an import or a rename. */
 export interface StateEdit {
   readonly stackId: string;
-  /** Records the change. Chosen before the change is made. */
+  /** The update that records the change. Its id is chosen before the change is made. */
   readonly updateId: string;
   readonly admission: Admission;
-  /** The requester must have write permission at the commit. Null for an operator. */
+  /** The requester's token or session, which must permit writes at the commit. Null for an operator. */
   readonly tokenId: string | null;
 }
 
 /**
- * Throws ForbiddenError if the user must not change which rules and grants apply, for lack of the permission to manage the stack. `before`
- * is another stack whose place it takes, if any.
+ * Throws ForbiddenError unless the stack may get these names and tags: without the permission to manage it, the user must not change which
+ * rules and grants apply. `before` is another stack whose place it takes, if any.
  */
 export type AssertMayBecome = (next: RuledStack, before?: RuledStack) => Promise<void>;
 
@@ -72,8 +72,8 @@ const givenUp: Outcome = {
 };
 
 /**
- * No sequence number identifies late changes. They are committed only on the head for which they were admitted, only before their deadline,
- * and never after their caller was told that they failed.
+ * Changes here have no sequence number that identifies late ones. They are committed only on the head for which they were admitted, only
+ * before their deadline, and never after their caller was told that they failed.
  */
 export class StateEdits {
   readonly #db: Database;

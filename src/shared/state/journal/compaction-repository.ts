@@ -89,10 +89,10 @@ export function createCompactionRepository(db: Queryable) {
     /**
      * Returns null if another process holds the claim, if there is no journal, or if the stack was deleted. For a deleted stack that can be
      * restored, the claim succeeds with `deletedToo` or if the journal only has to be read back. A claim that expires later than `seconds`
-     * from now was made before the database's clock was set back, and is ignored. After a wait, the row may have the update's earlier
-     * checkpoint; a commit based on that fails. `withPage` also reads the entries of a running update, unless it has a snapshot or many
-     * entries. The commit does not wait for the disk: a claim only saves work, and a claim lost in a crash of Postgres is made again. Call
-     * this outside a transaction: its commit would not wait either.
+     * from now was made before the database's clock was set back, and is ignored. After a wait for another statement, the row may have the
+     * update's earlier checkpoint; a commit based on that fails. `withPage` also reads the entries of a running update, unless it has a
+     * snapshot or many entries. The commit does not wait for the disk: a claim only saves work, and a claim lost in a crash of Postgres is
+     * made again. Call this outside a transaction: its commit would not wait either.
      */
     claim: async (
       updateId: string,

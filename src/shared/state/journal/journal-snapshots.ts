@@ -32,7 +32,7 @@ export class JournalSnapshots {
     return this.#rows.find(updateId);
   }
 
-  /** Decoding verifies the snapshot. */
+  /** Only decoding verifies the snapshot. */
   readEncoded(snapshot: JournalSnapshotRow): Promise<EncodedDocument> {
     return this.#documents.readEncoded(snapshot);
   }

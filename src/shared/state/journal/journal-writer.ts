@@ -12,9 +12,7 @@ const snapshotGrowth = 1.25;
 
 /** The work that is due after a batch. */
 export interface DueWork {
-  /** See `isSnapshotDue`. */
   readonly snapshotDue: boolean;
-  /** See JournalBacklog. */
   readonly incrementalDue: boolean;
 }
 
@@ -65,9 +63,9 @@ export class JournalWriter {
   }
 
   /**
-   * `body` is an inflated PATCH body. Entries that already exist are kept. Throws InvalidJournalBatchError, PayloadTooLargeError and
-   * LeaseLostError without a change. Throws BeginRefusedError if the update may begin none of the batch's operations; everything else in
-   * the batch is then committed.
+   * Resolves once all entries of the batch (an inflated PATCH body) are committed. Entries that already exist are kept. Throws
+   * InvalidJournalBatchError, PayloadTooLargeError and LeaseLostError without a change. Throws BeginRefusedError if the update may begin
+   * none of the batch's operations; everything else in the batch is then committed.
    */
   async append(fence: LeaseFence, body: Buffer): Promise<DueWork> {
     const entries = await splitJournalBatch(body);

@@ -21,7 +21,7 @@ interface Scope {
 /** Changes nothing. */
 export function createEstimateRepository(db: Queryable) {
   return {
-    /** Ordered by name. `facts` select the stacks that the caller may read; null for all. */
+    /** Ordered by name. `facts` decide which stacks the caller may read; null for all. */
     listStacks: (
       organizationId: string,
       { project, stack, tag }: Scope,

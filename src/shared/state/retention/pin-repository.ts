@@ -6,7 +6,7 @@ const PinRow = Type.Object({ isChanged: Type.Boolean(), isDeleted: Type.Boolean(
 /** Retention keeps the states of pinned versions. */
 export function createPinRepository(db: Queryable) {
   return {
-    /** The version has ended. `by` null unpins it. Returns null if it does not exist. */
+    /** `by` null unpins the version. Returns null if no ended version has this number. */
     set: (stackId: string, stackVersion: number, by: string | null) =>
       db.maybeOne(sql.rows(PinRow)`
         /* pins.set */

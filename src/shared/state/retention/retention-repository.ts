@@ -41,7 +41,7 @@ const DeletedRow = Type.Object({ checkpointId: Type.String() });
 
 /** Stacks are also examined when a rule is set. */
 const everyHours = 6;
-/** Counted from the end of the update: until then, its journal may be replayed again. */
+/** Counted from the end of the update, whose journal may be replayed again until then. */
 const minAgeSeconds = 3600;
 
 export type RetentionRepository = ReturnType<typeof createRetentionRepository>;
@@ -228,7 +228,7 @@ export function createRetentionRepository(db: Queryable) {
         where u.stack_id = ${stackId} and u.exclusive and u.status in ('not started', 'running')
           and l.limits::json -> 'preview' ->> 'updateId' = any (${sql.array([...previewIds], 'text')})`),
 
-    /** From then on, readers are told so. */
+    /** From then on, readers are told that the events are deleted. */
     markEvents: (updateIds: readonly string[]) =>
       db.query(sql.command('retention_mark_events')`
         /* retention.markEvents */
@@ -243,7 +243,7 @@ export function createRetentionRepository(db: Queryable) {
       return rowCount;
     },
 
-    /** Their events are deleted already. Also deletes all dependent rows. */
+    /** Skips previews that still have events. Also deletes all dependent rows. */
     deletePreviews: async (stackId: string, ids: readonly string[]): Promise<number> => {
       const { rowCount } = await db.query(sql.command('retention_delete_previews')`
         /* retention.deletePreviews */

@@ -70,6 +70,7 @@ export interface ApprovalActor {
 export function createApprovalRepository(db: Queryable) {
   // The open request of a stopped run stays as the server has recorded it. A request ahead of runs only adds its text and its author.
   const staysOfRun = sql.fragment`excluded.update_id is null and a.update_id is not null and a.approved_at is null`;
+  // An approval that has ended is requested anew; one in force stays.
   const asked = sql.fragment`
     on conflict (stack_id, kind, commit_id) where superseded_at is null do update set asked_at = clock_timestamp(),
       (asked_by, asked_user_id, asked_token_id, update_id, request) = (

@@ -20,7 +20,7 @@ const PresentRow = Type.Object({
 
 const EndedRow = Type.Object({ ended: Nullable(Type.Integer()) });
 
-/** See the functions of the same names in the schema. */
+/** The functions of the same names in the schema do the work. */
 export function createDatabaseIdentityRepository(db: Queryable) {
   return {
     /** `lostAt` covers only the last day. */

@@ -45,7 +45,7 @@ export async function startRollbackMonitor(parts: Parts): Promise<void> {
   lifecycle.onClose('work', 'database watch', checks.stop);
 }
 
-/** Otherwise, new writes to a restored database could move it past the position at which the loss is detected. */
+/** Without this, new writes to a restored database could move it past the position at which the loss is detected. */
 export function watchConnections(parts: Omit<Parts, 'lifecycle'>): void {
   parts.db.checkConnections((connection) => compare(parts, connection));
 }
@@ -103,7 +103,9 @@ interface LossOrder {
   readonly source: AuditSource;
 }
 
-/** See `note` of the identity repository. Runs in a transaction. `endRevokedLeases` then cancels the updates. */
+/**
+ * Ends leases and counts them like `note` of the identity repository. Runs in a transaction. `endRevokedLeases` then cancels the updates.
+ */
 export async function endLeasesAfterLoss(tx: Queryable, order: LossOrder): Promise<number | null> {
   const { isOrdered, seen = null, source, why } = order;
   // Another attempt would take all locks again, and fail again if one of many updates is busy each time.

@@ -113,6 +113,7 @@ export const ruleKinds = {
     settings: Type.Object(
       {
         newest: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 })),
+        /** All versions of the last days. */
         days: Type.Optional(Days),
         /** The last version of each day, for this many days. */
         daily: Type.Optional(Days),

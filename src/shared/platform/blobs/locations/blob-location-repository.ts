@@ -83,7 +83,7 @@ export function createBlobLocationRepository(db: Queryable) {
         /* blobLocations.findBackup */ select 1 from blob_holds where held_until > now()`);
     },
 
-    /** The other location was left or is given up. Returns false if the phase is another one. */
+    /** Forgets the other location, which was left or is given up. Returns false if the phase is another one. */
     settle: (phase: 'copying' | 'switched') =>
       change(sql.nothing`
         /* blobLocations.settle */

@@ -16,7 +16,7 @@ import { formatLocation, parseLocation } from './location-url.ts';
 /** Identifies the location of a store. */
 export const locationKey = (id: string): string => `places/${id}`;
 
-/** A read that finds nothing asks the database again. */
+/** Maximum age of the known locations for a read. A read that finds nothing asks the database again. */
 const maxAgeMs = 1_000;
 
 interface Known {
@@ -28,6 +28,7 @@ interface Known {
 
 interface LocatedStoreParts {
   readonly locations: Pick<BlobLocationRepository, 'find' | 'noteFault'>;
+  /** The store of the settings. */
   readonly own: BlobStore;
   readonly config: Config['blobs'];
   /** Opens the other locations without preparing them. */
@@ -209,7 +210,7 @@ export class LocatedBlobStore implements BlobStore {
     return !rival || !(await has(rival.id));
   }
 
-  /** Blobs are also deleted from these stores. */
+  /** Blobs are deleted from these stores. */
   async #written(): Promise<BlobStore[]> {
     const { main, other, row } = await this.#recent();
     const stores = [await this.storeOf(main)];

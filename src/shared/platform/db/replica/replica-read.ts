@@ -14,7 +14,7 @@ export interface Lost {
 
 type Server = 'primary' | 'replica';
 
-/** A replica that is behind is usually behind by a few ms. A read waits no longer than the sum. */
+/** Pauses between polls of a replica that is behind, usually by a few ms. A read waits no longer than their sum. */
 const waitsMs = [1, 2, 4, 8, 15, 20] as const;
 const positionLimitMs = 1_000;
 /** An overdue statement is repeated on the primary. Statements that read in chunks are far shorter. */

@@ -29,7 +29,7 @@ const limits = {
   acquireTimeoutMs: 1_000,
   checkMs: 2_000,
 } as const;
-/** Enough for an hour. */
+/** Positions of the primary that the replica has not reached yet; enough for an hour. */
 const maxUnreached = 3_600;
 
 interface ReplicaOptions {

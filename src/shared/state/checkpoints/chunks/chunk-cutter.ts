@@ -15,7 +15,7 @@ export interface ChunkSizes {
   readonly min: number;
   /** Applies where no chunk of the base determines the cut. */
   readonly target: number;
-  /** Also the maximum of a document that is one chunk. */
+  /** No chunk is larger, and a document up to this size is one chunk. */
   readonly max: number;
 }
 

@@ -13,7 +13,7 @@ const maxRefusals = 10_000;
 export interface WarmReplay {
   readonly replay: OpenReplay;
   readonly progress: ReplayProgress;
-  /** Of the base and the entries so far. */
+  /** The memory of the base and the entries so far. */
   readonly bytes: number;
 }
 

@@ -17,7 +17,7 @@ export interface ReplayResult {
 }
 
 export interface ReplayBounds {
-  /** Counted from the first entry. */
+  /** Stop after this many, counted from the first. */
   readonly entries?: number;
   /** Start from the base instead of a snapshot. */
   readonly fromBase?: boolean;
@@ -63,9 +63,9 @@ export class JournalReplayer {
   }
 
   /**
-   * Applies entries up to the first invalid one. Continues the update's kept replay if there is one. Returns null if the entries have been
-   * compacted and deleted in the meantime. Drops a damaged snapshot and repairs a damaged base. Throws InvalidJournalError if the base is
-   * not a valid deployment, and DocumentDamagedError if the base is damaged beyond repair.
+   * Applies all entries, or those before the first invalid one, then runs `work`. Continues the update's kept replay if there is one.
+   * Returns null if the entries have been compacted and deleted in the meantime. Drops a damaged snapshot and repairs a damaged base.
+   * Throws InvalidJournalError if the base is not a valid deployment, and DocumentDamagedError if the base is damaged beyond repair.
    */
   async catchUp<T>(
     update: UpdateRow,

@@ -66,7 +66,7 @@ export class ReplaySteps {
   }
 
   /**
-   * Replays from the base and the last snapshot. Returns null if the base is gone, or if the memory limit does not allow incremental
+   * Opens a replay of the base and the last snapshot. Returns null if the base is gone, or if the memory limit does not allow incremental
    * compaction.
    */
   async start(

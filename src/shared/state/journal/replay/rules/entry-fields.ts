@@ -5,7 +5,7 @@ import { ResourceReader, type ResourceText } from '../../../deployments/resource
 import type { JournalEntryText } from '../../journal-batch.ts';
 import { JournalReplayError } from './replay-error.ts';
 
-/** See Pulumi's sdk/go/common/apitype/journal.go. */
+/** As in Pulumi's sdk/go/common/apitype/journal.go. */
 export const JournalEntryKind = {
   begin: 0,
   success: 1,

@@ -21,9 +21,9 @@ type LayoutItem = { readonly base: number } | { readonly inserted: number };
 type Patches = ReadonlyMap<number, ResourceText>;
 
 /**
- * A program's `stateMigrations` cause such entries. The `layout` lists the resources of the new base, taken from the old base and the
- * entry's `states`. Its patches replace resources whose references changed. References of earlier entries to positions in the old base then
- * refer to the new one. Does not change `state`, but returns the changes. Throws JournalReplayError.
+ * Applies an entry that a program's `stateMigrations` cause. Its `layout` lists the resources of the new base, taken from the old base and
+ * the entry's `states`. Its patches replace resources whose references changed. References of earlier entries to positions in the old base
+ * then refer to the new one. Does not change `state`, but returns the changes. Throws JournalReplayError.
  *
  * Same as applyStateMigration in Pulumi's pkg/backend/journal_state_migration.go, except that the integrity of the whole result is not
  * checked. It is not checked after other entries either, and a state that the engine has left unsound is still the newest one.

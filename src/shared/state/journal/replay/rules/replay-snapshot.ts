@@ -3,7 +3,7 @@ import type { PendingOperation } from '../../../deployments/deployment-parts.ts'
 import type { ResourceText } from '../../../deployments/resource.ts';
 import type { ReplayState } from './replay-state.ts';
 
-/** Not a snapshot of a replay over this base, or another format. Replay from the beginning instead. */
+/** The bytes are no snapshot of a replay over this base, or have another format. Replay from the beginning instead. */
 export class ReplaySnapshotError extends Error {
   override readonly name = 'ReplaySnapshotError';
 }
@@ -21,7 +21,7 @@ type OperationRow = [length: number, features: number, isCreating: boolean];
 
 interface Header {
   readonly baseDigest: string;
-  /** The order of the blobs. */
+  /** The blobs are in the order of these fields. */
   readonly resources: [length: number, features: number, hasAliases: boolean][];
   readonly baseOperations: OperationRow[];
   readonly open: [operationId: number, operation: OperationRow | null][];

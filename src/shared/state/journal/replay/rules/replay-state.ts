@@ -20,7 +20,7 @@ export interface ReplayState {
   hasRefresh: boolean;
   requiresByteString: boolean;
   lastSequenceId: number;
-  /** Both ends inclusive. */
+  /** Sequence ids that were skipped, both ends inclusive. */
   gaps: [from: number, to: number][];
 }
 

@@ -24,8 +24,8 @@ export interface ResolvedAliases {
 }
 
 /**
- * Also removes `aliases`. Follows one hop only and does not change `replaceWith`, like NormalizeURNReferences in Pulumi's
- * sdk/go/common/apitype/core.go. Throws AliasConflictError.
+ * Rewrites references to former URNs and removes `aliases`. Follows one hop only and does not change `replaceWith`, like
+ * NormalizeURNReferences in Pulumi's sdk/go/common/apitype/core.go. Throws AliasConflictError.
  */
 export function resolveAliases(resources: readonly ResourceText[], snippets: Buffer | undefined): ResolvedAliases {
   if (!resources.some((resource) => resource.hasAliases)) return { resources, snippets };

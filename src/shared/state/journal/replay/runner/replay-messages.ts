@@ -21,7 +21,7 @@ export type ReplayReply = { readonly call: number } & (
   | { readonly fault: unknown }
 );
 
-/** Only parts that fill a whole buffer. Others share it, e.g. with Buffer's pool, and have to be copied. */
+/** Omits parts that share their buffer, e.g. Buffer's pool, and have to be copied. */
 export function transferable(...parts: readonly (Uint8Array | null | undefined)[]): ArrayBuffer[] {
   return parts.flatMap((part) => {
     const ownsBuffer = part && part.byteLength >= minTransferredBytes && part.byteLength === part.buffer.byteLength;

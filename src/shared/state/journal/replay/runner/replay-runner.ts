@@ -26,7 +26,7 @@ export interface ReplayRunner {
   open(start: ReplayStart): Promise<OpenReplay>;
 }
 
-/** See ReplayWork for the steps. They run in the order of the calls and fail like `open`. */
+/** The steps are those of ReplayWork. They run in the order of the calls and fail like `open`. */
 export interface OpenReplay {
   /** 0 entries, or the entries of the snapshot. */
   readonly initialProgress: ReplayProgress;
