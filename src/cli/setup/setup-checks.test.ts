@@ -58,9 +58,10 @@ describe('a file that the settings name', () => {
   });
 });
 
-test.each(['/home/ada/c.pem', '/root/c.pem', '/tmp/c.pem', '/var/tmp/x/c.pem', '/run/user/1/c.pem'])(
-  '%s is a path that the unit hides from the service',
-  (hidden) => {
+test.each(['home/ada', 'root', 'tmp', 'var/tmp/x', 'run/user/1'])(
+  '/%s is a folder that the unit hides from the service',
+  (folder) => {
+    const hidden = `/${folder}/c.pem`;
     expect(() => checkFiles({ HOLDFAST_TLS_CERT_FILE: hidden }, nobody, true)).toThrow(
       `  HOLDFAST_TLS_CERT_FILE: ${hidden} is in a folder that the service does not see`,
     );
